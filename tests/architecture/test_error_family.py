@@ -37,7 +37,7 @@ def modules():
     return found
 
 
-def test_every_error_of_ours_is_a_cobre_error():
+def test_package_errors_derive_from_cobre_error():
     defined = {
         value
         for module in modules()

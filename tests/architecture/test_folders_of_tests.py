@@ -14,7 +14,7 @@ def folders_with_tests(tests):
 
 
 @pytest.mark.parametrize("kind", ["unit", "integration"])
-def test_folders_of_tests_are_packages(kind):
+def test_test_folders_match_packages(kind):
     folders = folders_with_tests(ROOT / "tests" / kind)
     assert folders
     lost = [folder for folder in folders if not (ROOT / "src" / "cobre" / folder / "__init__.py").exists()]

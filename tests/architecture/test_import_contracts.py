@@ -37,7 +37,7 @@ def is_kept(name, graph):
 
 
 @pytest.mark.parametrize("name", [BACKENDS, MPI, COMM, ADAPTERS])
-def test_the_contract_is_kept(graph, name):
+def test_contract_holds(graph, name):
     assert is_kept(name, graph)
 
 
@@ -62,14 +62,14 @@ def test_the_contract_is_kept(graph, name):
         (ADAPTERS, "cobre.solver.batches", "cobre.comm.cores"),
     ],
 )
-def test_a_forbidden_import_breaks_it(graph, name, importer, imported):
+def test_forbidden_import_breaks_contract(graph, name, importer, imported):
     changed = deepcopy(graph)
     assert importer in changed.modules
     changed.add_import(importer=importer, imported=imported, line_number=1, line_contents=f"import {imported}")
     assert not is_kept(name, changed)
 
 
-def test_the_contract_covers_all_of_the_package_but_comm(graph):
+def test_contract_covers_whole_package_except_comm(graph):
     (settings,) = [one for one in SETTINGS["contracts"] if one["name"] == BACKENDS]
     without_comm = {"cobre.comm", "cobre._native", "cobre.errors", "cobre.records", "cobre.versions", "cobre.wording"}
     assert set(settings["source_modules"]) == graph.find_children("cobre") - without_comm

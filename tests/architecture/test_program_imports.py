@@ -35,7 +35,7 @@ def test_imports_exist(path):
 
 
 @pytest.mark.parametrize(("program", "root"), [("sanitize.py", "tests/unit"), ("coverage_table.py", "tests")])
-def test_tests_that_programs_name_exist(program, root):
+def test_test_paths_in_programs_exist(program, root):
     """Check the names of test files and folders in the tuples ..._TESTS of a program."""
     tree = ast.parse((ROOT / "tests" / "native" / program).read_text(encoding="utf-8"))
     tuples = [

@@ -52,17 +52,17 @@ for module in pkgutil.walk_packages(cobre.__path__, "cobre."):
 """
 
 
-def test_no_module_touches_signals_or_starts_threads_when_it_is_imported():
+def test_importing_modules_changes_no_signals_and_starts_no_threads():
     subprocess.run([sys.executable, "-c", EVERY_MODULE], check=True)
 
 
-def test_comm_does_not_import_what_it_may_not_need():
+def test_comm_imports_no_optional_libraries():
     program = "import sys, cobre.comm, cobre.comm.launch; print(sorted(sys.modules))"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert not {"mpi4py", "cloudpickle"} & set(ast.literal_eval(printed))
 
 
-def test_nothing_is_unpickled_or_evaluated_where_another_user_could_reach():
+def test_untrusted_data_is_never_unpickled_or_evaluated():
     unsafe_modules = {"pickle", "cloudpickle", "marshal", "shelve", "dill"}
     for path in modules():
         name = path.relative_to(SOURCE).as_posix()
@@ -75,7 +75,7 @@ def test_nothing_is_unpickled_or_evaluated_where_another_user_could_reach():
         )
 
 
-def test_comm_has_no_vocabulary_of_sddp():
+def test_comm_uses_no_sddp_vocabulary():
     words = re.compile(r"\b(sddp|hydro\w*|reservoir|inflow|cut pool|backward pass|forward pass)\b", re.IGNORECASE)
     for path in (SOURCE / "comm").rglob("*.py"):
         assert not words.search(path.read_text()), path
@@ -86,12 +86,12 @@ def test_public_names_exist():
         assert hasattr(cobre.comm, name)
 
 
-def test_every_clause_of_the_contract_is_numbered_once():
+def test_contract_clauses_are_numbered_once():
     text = (SOURCE / "comm" / "communicator.py").read_text()
     assert re.findall(r"^(\d)\. \*", text, re.MULTILINE) == [str(number) for number in range(1, 9)]
 
 
-def test_commands_print_for_people_through_one_function():
+def test_commands_print_through_one_function():
     """Names and messages of others must be made safe for a terminal; these lines hold none, or are for a shell."""
     known = {"standard_streams.py", "launch_command.py", "about_commands.py", "case_commands.py", "bench_command.py"}
     raw = {path.name for path in (SOURCE / "cli").glob("*.py") if "click.echo(" in path.read_text()}

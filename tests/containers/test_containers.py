@@ -54,7 +54,7 @@ def iterations_in(output):
     return log.read_text().count('"event":"iteration"') if log.exists() else 0
 
 
-def test_the_image_has_no_privileges_and_prints_its_version(image):
+def test_image_has_no_privileges_and_prints_its_version(image):
     assert podman("run", "--rm", "--read-only", "--cap-drop=ALL", *LIMITS, image, "version").startswith("cobre ")
     assert podman("run", "--rm", "--entrypoint=id", *LIMITS, image, "-u") == str(NOBODY)
     history = podman("history", "--no-trunc", "--format={{.CreatedBy}}", image)
@@ -62,7 +62,7 @@ def test_the_image_has_no_privileges_and_prints_its_version(image):
     assert podman("run", "--rm", "--entrypoint=sh", *LIMITS, image, "-c", "cat /etc/pip.conf || true") == ""
 
 
-def test_containers_on_a_network_of_their_own_give_the_digest_of_one_process(folder, image, laptop_digest):
+def test_containers_give_digest_of_one_process(folder, image, laptop_digest):
     with compose(folder, image, 5) as project:
         assert project.exit_codes() == dict.fromkeys(project.services, 0), project.logs("rank0")
         assert "3 workers (tcp)" in project.logs("rank0")
@@ -70,7 +70,7 @@ def test_containers_on_a_network_of_their_own_give_the_digest_of_one_process(fol
     assert (folder / "output" / "summary.json").stat().st_uid == NOBODY
 
 
-def test_a_run_resumes_after_its_container_is_killed(folder, image, laptop_digest):
+def test_run_resumes_after_its_container_is_killed(folder, image, laptop_digest):
     with compose(folder, image, MANY) as project:
         project.wait_until(lambda: iterations_in(folder / "output") >= 25, "25 iterations")
         podman("kill", "--signal=KILL", project.container("rank1"))
@@ -84,7 +84,7 @@ def test_a_run_resumes_after_its_container_is_killed(folder, image, laptop_diges
     assert digest_of(folder / "output") == laptop_digest(MANY)
 
 
-def test_a_stopped_container_keeps_the_policy_and_resumes(folder, image, laptop_digest):
+def test_stopped_container_keeps_the_policy_and_resumes(folder, image, laptop_digest):
     """`podman stop` sends SIGTERM, as `docker compose stop` does."""
     with compose(folder, image, MANY) as project:
         project.wait_until(lambda: iterations_in(folder / "output") >= 3, "3 iterations")
@@ -102,7 +102,7 @@ def run_in_one(folder, image, *options, iterations=5, workers=3):
     return podman("run", "--rm", *LIMITS, *volumes, *options, image, *words, check=False, limit_s=600)
 
 
-def test_shared_memory_inside_one_container_with_its_64_mb(folder, image, laptop_digest):
+def test_shm_works_with_64_mb_of_container_memory(folder, image, laptop_digest):
     size = podman("run", "--rm", "--entrypoint=df", *LIMITS, image, "--output=size", "--block-size=1M", "/dev/shm")
     assert size.split()[-1] in ("62", "63", "64"), "the default of containers"
     done = run_in_one(folder, image)

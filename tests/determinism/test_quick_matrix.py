@@ -23,7 +23,7 @@ def reference(tmp_path_factory, case):
 
 
 @pytest.mark.parametrize("cell", QUICK[1:], ids=lambda cell: cell.name)
-def test_every_way_to_run_gives_one_digest(tmp_path, case, reference, cell):
+def test_every_cell_gives_same_digest(tmp_path, case, reference, cell):
     output = tmp_path / "output"
     cell.run(case, output, FLAGS)
     assert compare_runs(reference, output).difference is None

@@ -58,13 +58,13 @@ def test_bounds_and_cuts_have_the_bits_of_a_run(from_scratch, risk_averse, tmp_p
     assert len(method.cuts[0]) == ITERATIONS * method.passes
 
 
-def test_the_script_prints_its_bounds():
+def test_script_prints_its_bounds():
     command = [sys.executable, FOLDER / "sddp.py", CASE, "--iterations", "2"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     assert len(shown) == 2
     assert "25372665.35" in shown[0]
 
 
-def test_the_method_stays_short():
+def test_method_stays_short():
     """Keep the method short: the page promises one that fits on a few screens."""
     assert len((FOLDER / "sddp.py").read_text().splitlines()) <= 130

@@ -47,7 +47,7 @@ OF_OTHERS = {
 LOOKED_UP = re.compile(r"""(?:environ(?:\.(?:get|pop|setdefault)\(|\[)|getenv\()["']([A-Za-z0-9_]+)""")
 
 
-def test_variables_of_ours_begin_with_cobre():
+def test_own_variables_start_with_cobre():
     of_configs = {name for config in CONFIGS for name in variables_of(config)}
     assert len(of_configs) > 25
     sources = [*(ROOT / "src" / "cobre").rglob("*.py"), *(ROOT / "native").iterdir()]
@@ -65,13 +65,13 @@ def test_variables_of_launchers_are_documented():
 
 
 @pytest.mark.parametrize("config", CONFIGS)
-def test_every_field_has_a_variable(config):
+def test_every_config_field_has_environment_variable(config):
     found = variables_of(config)
     assert {one.name for one in found.values()} == {one.name for one in fields(config)}
     assert len(found) == len(fields(config))
 
 
-def test_variables_have_their_true_defaults_and_meanings():
+def test_documented_defaults_and_meanings_match_code():
     page = environment_page()
     assert "| `COBRE_TCP_PORT` | an integer | `29500` |" in page
     assert (
@@ -90,7 +90,7 @@ def test_every_code_of_validation_is_documented_and_every_documented_code_exists
     assert page == findings_page(), "run `python docs/_extensions/findings_page.py > docs/reference/findings.md`"
 
 
-def test_codes_are_words_joined_by_hyphens():
+def test_validation_codes_are_kebab_case():
     load_all_codes()
     assert [name for name in CODES if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", name)] == []
 
@@ -145,7 +145,7 @@ def test_every_file_of_a_case_is_documented():
     assert "| `scenarios/load_seasonal_stats.parquet` | **`bus_id`**, **`stage_id`**, `mean_mw`, `std_mw` |" in page
 
 
-def test_what_only_one_format_has_is_documented():
+def test_format_specific_features_are_documented():
     lines = case_page().split("## Formats", 1)[1].split("\n## ", 1)[0].splitlines()
     for mark in MARKS:
         [line] = [line for line in lines if f"| `{mark.file}` | `{mark.fields[0]}`" in line]
@@ -170,7 +170,7 @@ class TestTheSpecificationPage:
     TEXT = (DOCS / "explanation" / "specification.md").read_text()
     FOLDERS = tuple(f"{folder.name}/" for folder in ROOT.iterdir() if folder.is_dir())
 
-    def test_files(self):
+    def test_named_files_exist(self):
         named = set(re.findall(r"`([\w./-]+(?:\.py|\.cpp|\.hpp|\.md|\.toml|/))(?:::\w+)?(?: [^`]*)?`", self.TEXT))
         assert len(named) > 80
         assert {name for name in named if not self.place(name).exists()} == set()
@@ -179,25 +179,25 @@ class TestTheSpecificationPage:
         """Return the path in the repository or in the communication layer."""
         return ROOT / name if name.startswith(self.FOLDERS) or name == "pyproject.toml" else COMM / name
 
-    def test_tests(self):
+    def test_named_tests_exist(self):
         named = set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", self.TEXT))
         assert len(named) > 20
         missing = {(file, test) for file, test in named if f"def {test}(" not in (ROOT / file).read_text()}
         assert missing == set()
 
-    def test_cases_of_the_kit(self):
+    def test_named_kit_cases_exist(self):
         known = {*all_cases(), *all_plans()}
         named = set(re.findall(r"`([a-z]+/[a-z_0-9]+)`", self.TEXT))
         assert len(named) > 30
         assert named - known == set()
 
-    def test_make_targets(self):
+    def test_named_make_targets_exist(self):
         targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
         named = set(re.findall(r"`make ([a-z-]+)`", self.TEXT))
         assert named and named <= targets
 
 
-def test_links_lead_somewhere():
+def test_links_resolve_in_clone():
     """Check links in a plain clone, where nothing is built: its readers follow links too."""
     for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+?)(?:#[\w-]*)?\)", page.read_text()):
@@ -205,7 +205,7 @@ def test_links_lead_somewhere():
                 assert (page.parent / target).exists(), f"{page}: {target}"
 
 
-def test_every_decision_is_in_the_list():
+def test_every_decision_is_listed():
     listed = (DOCS / "adr" / "README.md").read_text()
     pages = sorted((DOCS / "adr").glob("0*.md"))
     assert len(pages) >= 17
@@ -214,7 +214,7 @@ def test_every_decision_is_in_the_list():
         assert f"| [{number}]({page.name}) | {title} |" in listed
 
 
-def test_the_index_of_decisions_lists_every_page_once_in_order_under_its_title():
+def test_index_of_decisions_lists_every_page_once_in_order_under_its_title():
     pages = sorted((DOCS / "adr").glob("0*.md"))
     titles = [page.read_text().splitlines()[0].removeprefix(f"# {page.name[:4]} ") for page in pages]
     rows = [f"| [{page.name[:4]}]({page.name}) | {title} |" for page, title in zip(pages, titles, strict=True)]

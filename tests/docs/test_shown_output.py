@@ -6,7 +6,7 @@ import sys
 from snippets import DOCS, ROOT, blocks
 
 
-def test_the_explanation_of_a_failed_stage(tmp_path):
+def test_failed_stage_page_shows_real_output(tmp_path):
     shown = blocks(DOCS / "how-to" / "understand-a-failed-stage.md")
     [script] = [block.text for block in shown if block.language == "python"]
     [text] = [block.text for block in shown if block.language == "text"]

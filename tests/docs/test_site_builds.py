@@ -27,20 +27,20 @@ def site(tmp_path_factory):
     return folder
 
 
-def test_every_page_is_there(site):
+def test_every_page_is_built(site):
     for page in DOCS.rglob("*.md"):
         assert (site / page.relative_to(DOCS)).with_suffix(".html").exists(), page
 
 
 @pytest.mark.parametrize("docname", PAGES)
-def test_pages_that_are_made_from_the_code_replace_their_files(site, docname):
+def test_generated_pages_replace_their_files(site, docname):
     shown, written = (site / f"{docname}.html").read_text(), (DOCS / f"{docname}.md").read_text()
     assert "make docs" in written
     assert '<code class="docutils literal notranslate"><span class="pre">make</span>' not in shown
     assert "<table" in shown
 
 
-def test_nothing_is_fetched_from_elsewhere(site):
+def test_site_loads_no_external_resources(site):
     """Links may lead away; scripts, styles, fonts and images may not."""
     pattern = re.compile(
         r"<(?:script|img|iframe|source)[^>]*\ssrc=\"(https?:)?//|<link[^>]*rel=\"(?:stylesheet|preload|preconnect)[^>]*href=\"(?:https?:)?//"
@@ -53,7 +53,7 @@ def test_nothing_is_fetched_from_elsewhere(site):
         assert not re.search(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text()), style
 
 
-def test_links_of_the_site_lead_somewhere(site):
+def test_site_links_resolve(site):
     """Check that each link leads to an existing page and to an existing anchor on it."""
     ids = {page: set(re.findall(r"\sid=\"([^\"]+)\"", page.read_text())) for page in site.rglob("*.html")}
     for page in ids:

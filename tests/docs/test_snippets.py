@@ -53,7 +53,7 @@ def folder(tmp_path):
 
 @pytest.mark.timeout(DEADLINE_S + 30)
 @pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: str(page.relative_to(ROOT)))
-def test_page(page, folder):
+def test_snippets_of_page_run(page, folder):
     before = sorted(path.name for path in (ROOT / "examples").rglob("*"))
     environ = {**os.environ, "PATH": f"{folder / '.tools'}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
     done = subprocess.run(
@@ -70,13 +70,13 @@ def test_page(page, folder):
     assert sorted(path.name for path in (ROOT / "examples").rglob("*")) == before, "a page writes into the examples"
 
 
-def test_the_tutorials_and_how_tos_have_snippets():
+def test_tutorials_and_how_tos_have_snippets():
     for page in pages():
         if page.parent.name in ("tutorials", "how-to") and page.name not in NEEDS_A_DECK:
             assert has_snippets(page), page
 
 
-def test_blocks_are_of_a_kind_that_is_known():
+def test_block_languages_are_known():
     """Refuse blocks of other kinds, which would be skipped silently."""
     known = {"python", "console", "sh", "text", "json", "toml"}
     for page in pages():
@@ -94,7 +94,7 @@ def shell_blocks():
     return [(page, block) for page in pages() for block in blocks(page) if block.language == "sh"]
 
 
-def test_commands_for_other_programs_are_shell():
+def test_sh_blocks_parse_as_shell():
     assert shell_blocks()
     for page, block in shell_blocks():
         done = subprocess.run(["bash", "-n"], input=block.text, text=True, capture_output=True, check=False)

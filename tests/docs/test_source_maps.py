@@ -17,13 +17,13 @@ def parts_of_the_package():
     return folders | {file.stem for file in PACKAGE.glob("[!_]*.py")}
 
 
-def test_the_map_of_the_readme_has_every_part_of_the_package():
+def test_readme_map_has_every_package():
     [text] = [block.text for block in blocks(ROOT / "README.md") if block.text.startswith("native/")]
     named = set(re.findall(r"(\w+)(?:/|\.py)(?=\s|;|,|$)", text))
     assert parts_of_the_package() - named == set()
 
 
-def test_the_layers_of_the_page_are_those_of_the_contract():
+def test_documented_layers_match_import_contract():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [layers] = [contract["layers"] for contract in contracts if contract["name"] == CONTRACT]
     [page] = [block.text for block in blocks(DOCS / "explanation" / "life-of-a-run.md") if block.language == "text"]
@@ -32,13 +32,13 @@ def test_the_layers_of_the_page_are_those_of_the_contract():
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "adr").glob("0*.md")), ids=lambda page: page.name[:4])
-def test_source_files_that_a_decision_names_exist(page):
+def test_source_files_named_by_decisions_exist(page):
     files = [f"/{file.relative_to(ROOT).as_posix()}" for folder in FOLDERS for file in (ROOT / folder).rglob("*.*")]
     named = set(re.findall(r"`([\w./-]+\.(?:py|cpp|hpp|js|css))`", page.read_text()))
     assert {name for name in named if not any(file.endswith(f"/{name}") for file in files)} == set()
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.relative_to(DOCS).as_posix())
-def test_links_that_name_a_source_file_lead_to_it(page):
+def test_links_named_after_source_files_lead_to_them(page):
     links = re.findall(r"\[`?([\w/.-]+\.(?:py|cpp|hpp))`?\]\(([^)#]+)", page.read_text())
     assert [(label, target) for label, target in links if not f"/{target}".endswith(f"/{label}")] == []

@@ -26,7 +26,7 @@ def rows():
 ROWS = list(rows())
 
 
-def test_every_requirement_has_a_source_and_says_how_it_is_tested():
+def test_every_requirement_has_source_and_test():
     assert len(ROWS) > 70
     for row in ROWS:
         rest = SOURCE.sub("", row[1]).replace(";", "").strip()
@@ -34,7 +34,7 @@ def test_every_requirement_has_a_source_and_says_how_it_is_tested():
         assert len(row) in (4, 5) and all(row), row
 
 
-def test_the_counts_are_those_of_the_tables():
+def test_counts_match_tables():
     listed, fulfilled, deviating = map(
         int, re.search(r"(\d+) requirements are listed; (\d+) are fulfilled as they stand, (\d+) with", PAGE).groups()
     )

@@ -36,14 +36,14 @@ def listed(heading):
 @pytest.mark.parametrize(
     ("heading", "functions", "numbered"), [("Variables", COLUMNS, NUMBERED_COLUMNS), ("Rows", ROWS, NUMBERED_ROWS)]
 )
-def test_every_family_is_on_the_page(heading, functions, numbered):
+def test_page_lists_every_family(heading, functions, numbered):
     built = families(functions)
     assert len(built) >= 15, "the functions that add families have other names now"
     assert listed(heading) == built | numbered
 
 
 @pytest.mark.parametrize("example", ["two_reservoirs", "four_regions", "large"])
-def test_names_in_the_lps_of_examples_are_of_these_families(example):
+def test_example_lps_use_listed_families(example):
     for stage in prepare(load_case(ROOT / "examples" / example)).problem.stages:
         columns, rows = (
             {name.partition("[")[0] for name in part}

@@ -20,13 +20,13 @@ def claims():
     return found
 
 
-def test_there_are_claims_and_no_table_of_measures_without_tests():
+def test_every_table_of_measures_has_claims():
     assert len(claims()) > 25
     assert PAGE.read_text(encoding="utf-8").count("| measure |") == PAGE.read_text(encoding="utf-8").count(HEADER)
 
 
 @pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim[2:40])
-def test_a_claim_names_tests_that_exist(claim):
+def test_claims_name_existing_tests(claim):
     cells = claim.strip("| ").split(" | ")
     assert len(cells) == 3, claim
     named = TEST.findall(cells[2])

@@ -55,7 +55,7 @@ def check_whole(job, digest, iterations=MANY):
 
 
 @pytest.mark.parametrize(("wheel", "iterations"), [(None, MANY), ("mpich", FEW)])
-def test_a_job_stopped_by_its_time_limit_is_requeued_and_resumes(cluster, tmp_path, digest, wheel, iterations):
+def test_job_stopped_by_its_time_limit_is_requeued_and_resumes(cluster, tmp_path, digest, wheel, iterations):
     """Check that Slurm sends TERM before the limit, and that the job requeues itself and resumes."""
     mpi = ["--mpi"] if wheel else []
     text = script(tmp_path, "--requeue", "--time", "00:02:00", *mpi, iterations=iterations)
@@ -72,7 +72,7 @@ def test_a_job_stopped_by_its_time_limit_is_requeued_and_resumes(cluster, tmp_pa
     assert job.log.count(f"cobre {__version__}:") == 1 + int(job.field("Restarts")), "all runs are in one log"
 
 
-def test_a_cancelled_job_is_not_requeued_and_resumes_when_submitted_again(cluster, tmp_path, digest):
+def test_cancelled_job_is_not_requeued_and_resumes_when_submitted_again(cluster, tmp_path, digest):
     text = script(tmp_path, "--requeue")
     job = submit(cluster, tmp_path, text)
     job.wait_for_iterations(3)
@@ -87,7 +87,7 @@ def test_a_cancelled_job_is_not_requeued_and_resumes_when_submitted_again(cluste
 
 
 @pytest.mark.parametrize("node", ["n1", "n2"])
-def test_a_node_dies(cluster, tmp_path, digest, node):
+def test_job_resumes_after_node_death(cluster, tmp_path, digest, node):
     """Pull the cable of a node, then kill it: Slurm requeues the job, which waits for the node."""
     job = submit(cluster, tmp_path, script(tmp_path))
     job.wait_for_iterations(60)
@@ -101,7 +101,7 @@ def test_a_node_dies(cluster, tmp_path, digest, node):
     assert first_iteration_of_the_last_run(tmp_path / "out") > 50, "it went on from a checkpoint"
 
 
-def test_a_rank_that_is_killed_ends_the_others(cluster, tmp_path, digest):
+def test_killed_rank_ends_the_job(cluster, tmp_path, digest):
     """Check that the job fails within seconds and names the rank, and that the same script resumes it."""
     text = script(tmp_path)
     job = submit(cluster, tmp_path, text)

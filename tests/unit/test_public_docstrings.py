@@ -28,5 +28,5 @@ def test_examples_run(name, request, monkeypatch, tmp_path):
     assert results.failed == 0, "".join(said)
 
 
-def test_most_of_the_public_names_have_an_example():
+def test_most_public_names_have_an_example():
     assert len(list(with_examples())) >= 10

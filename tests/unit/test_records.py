@@ -46,7 +46,7 @@ class Named(Point):
     """A class with attributes of its own, derived from a record."""
 
 
-def test_values_defaults_and_words():
+def test_values_defaults_and_repr():
     point, standard = Point(1.0, tags=("a",)), StandardPoint(1.0, tags=("a",))
     assert (point.x, point.y, point.tags, point.seen) == (1.0, 2.0, ("a",), [])
     assert repr(point) == repr(standard).replace("StandardPoint", "Point")
@@ -67,7 +67,7 @@ def test_equality_and_hashes():
 
 
 @pytest.mark.parametrize("record", [Point(1.0, 3.0, ("b",)), Open(4, name="c")])
-def test_copies(record):
+def test_records_can_be_copied_and_replaced(record):
     for found in (copy.copy(record), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
         assert found == record
     assert dataclasses.replace(Point(1.0), x=5.0) == Point(5.0)
@@ -91,7 +91,7 @@ def test_frozen_records_refuse_changes():
 @pytest.mark.parametrize(
     ("args", "kwargs"), [((), {}), ((1.0, 2.0, (), [], 5), {}), ((1.0,), {"z": 1.0}), ((1.0,), {"x": 2.0})]
 )
-def test_wrong_arguments_are_refused_in_the_same_words(args, kwargs):
+def test_argument_errors_match_standard_library(args, kwargs):
     with pytest.raises(TypeError) as standard:
         StandardPoint(*args, **kwargs)
     for _ in range(2):  # by the method that compiles, and by the compiled one
@@ -100,7 +100,7 @@ def test_wrong_arguments_are_refused_in_the_same_words(args, kwargs):
         assert str(own.value) == str(standard.value).replace("StandardPoint", "Point")
 
 
-def test_signatures_and_slots():
+def test_signatures_and_slots_match_standard_library():
     assert str(inspect.signature(Point)) == str(inspect.signature(StandardPoint))
     assert not hasattr(Point(1.0), "__dict__")
     assert Point.__slots__ == StandardPoint.__slots__

@@ -36,7 +36,7 @@ def converted(bridge, deck, tmp_path_factory):
     return case, cobre(*command, timeout=LIMIT_S, XDG_CACHE_HOME=str(CACHE))
 
 
-def test_the_converted_case_equals_the_recorded_one_file_by_file(converted):
+def test_converted_case_equals_recorded_files(converted):
     case, _ = converted
     expected = shared_deck("pmo_2018")
     names = {path.relative_to(expected) for path in expected.rglob("*") if path.is_file()}
@@ -48,7 +48,7 @@ def test_the_converted_case_equals_the_recorded_one_file_by_file(converted):
             _same_table(case / name, expected / name)
 
 
-def test_diagnostics_come_through_and_our_validation_follows(converted):
+def test_bridge_diagnostics_are_forwarded_and_case_is_validated(converted):
     case, done = converted
     assert "FICT.SERRA M" in done.stderr
     assert "Converted 151 hydros" in done.stdout
@@ -59,7 +59,7 @@ def test_diagnostics_come_through_and_our_validation_follows(converted):
     assert "converted from the NEWAVE deck" in ours.stdout
 
 
-def test_as_json_with_a_bridge_that_is_named(bridge, deck, tmp_path):
+def test_json_output_with_named_bridge(bridge, deck, tmp_path):
     done = cobre(
         "convert", "newave", deck, tmp_path / "case", "--json", "--bridge", bridge, "--repair", timeout=LIMIT_S
     )
@@ -70,7 +70,7 @@ def test_as_json_with_a_bridge_that_is_named(bridge, deck, tmp_path):
 
 
 @pytest.mark.parametrize("model", ["newave", "decomp"])
-def test_a_folder_without_a_deck_is_refused_and_nothing_is_written(bridge, tmp_path, model):
+def test_folder_without_deck_fails_and_writes_nothing(bridge, tmp_path, model):
     (tmp_path / "deck").mkdir()
     for options in ([], ["--json"]):
         done = cobre("convert", model, tmp_path / "deck", tmp_path / "case", "--bridge", bridge, *options)
@@ -79,7 +79,7 @@ def test_a_folder_without_a_deck_is_refused_and_nothing_is_written(bridge, tmp_p
         assert not (tmp_path / "case").exists()
 
 
-def test_a_folder_that_is_not_empty_is_left_alone(bridge, deck, tmp_path):
+def test_non_empty_output_folder_is_untouched(bridge, deck, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     done = cobre("convert", "newave", deck, tmp_path, "--bridge", bridge / "bin" / "cobre-bridge")
     assert done.returncode == 5
@@ -92,7 +92,7 @@ def novomodelo(tmp_path_factory):
     return bridge_environment(tmp_path_factory.mktemp("novomodelo"))
 
 
-def test_an_archive_of_a_newave_deck_becomes_a_case_of_format_0_19(novomodelo, tmp_path):
+def test_archive_of_a_newave_deck_becomes_a_case_of_format_0_19(novomodelo, tmp_path):
     archive = SHARED_DECKS / "newave_2025_12.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")
@@ -126,7 +126,7 @@ def late_deck(tmp_path):
 
 
 @pytest.mark.parametrize("program", ["novomodelo-bridge", "cobre-bridge"])
-def test_a_late_revision_is_offered_a_repair_and_converted_with_it(late_deck, tmp_path, program):
+def test_late_revision_is_offered_a_repair_and_converted_with_it(late_deck, tmp_path, program):
     bridge = bridge_environment(tmp_path, program)
     command = ("convert", "decomp", late_deck, tmp_path / "case", "--json", "--no-fcf", "--bridge", bridge)
     refused = cobre(*command, timeout=LIMIT_S)
@@ -161,7 +161,7 @@ def first_week(tmp_path_factory):
 
 
 @pytest.mark.parametrize("weeks", [1, 3])
-def test_a_revision_is_converted_with_the_orders_of_its_last_stage(novomodelo, first_week, tmp_path, weeks):
+def test_revision_is_converted_with_the_orders_of_its_last_stage(novomodelo, first_week, tmp_path, weeks):
     deck, case = revise(first_week, tmp_path / "deck", weeks), tmp_path / "case"
     command = ("convert", "decomp", deck, case, "--json", "--no-fcf", "--bridge", novomodelo)
     refused = json.loads(cobre(*command, timeout=LIMIT_S).stdout)
@@ -215,7 +215,7 @@ def test_decks_of_other_months_are_converted_and_valid(novomodelo, first_week, t
     assert len(set(inflows["scenario_id"].to_pylist())) == openings
 
 
-def test_a_revision_of_one_week_that_ends_its_month_is_converted_by_the_other_bridge(novomodelo, bridge, tmp_path):
+def test_revision_of_one_week_that_ends_its_month_is_converted_by_the_other_bridge(novomodelo, bridge, tmp_path):
     archive = SHARED_DECKS / "decomp_2024_05_with_results.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")
@@ -244,7 +244,7 @@ def test_newave_decks_of_other_months_are_converted_and_valid(novomodelo, tmp_pa
     assert (len(content), content[0]["start_date"]) == (stages, f"2026-{months:02d}-01")
 
 
-def test_the_deck_of_2018_is_converted_as_it_is_published(novomodelo, tmp_path):
+def test_published_2018_deck_converts_without_repairs(novomodelo, tmp_path):
     command = ("convert", "newave", shared_deck("newave_pmo_2018"), tmp_path / "case", "--json", "--bridge", novomodelo)
     refused = cobre(*command, timeout=LIMIT_S)
     assert refused.returncode == 3
@@ -255,7 +255,7 @@ def test_the_deck_of_2018_is_converted_as_it_is_published(novomodelo, tmp_path):
     assert names == ["sources-without-block", "expansion-of-fictitious-plants", "no-individual-period"]
 
 
-def test_the_deck_of_may_2024_is_converted_with_its_old_tailrace_curves(novomodelo, tmp_path):
+def test_may_2024_deck_converts_with_old_tailrace_file(novomodelo, tmp_path):
     archive = SHARED_DECKS / "decomp_2024_05_with_results.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")

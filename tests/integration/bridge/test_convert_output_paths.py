@@ -59,7 +59,7 @@ def content(folder):
 FRESH = ["config.json", "stages.json", "system", "system/buses.json"]
 
 
-def test_a_new_case_appears_as_a_whole(bridge, deck, tmp_path):
+def test_new_case_appears_atomically(bridge, deck, tmp_path):
     done = convert(bridge, deck, tmp_path / "case")
     assert done.returncode == 3, "it is no valid case, which the check after the conversion says"
     assert content(tmp_path / "case") == FRESH
@@ -67,14 +67,14 @@ def test_a_new_case_appears_as_a_whole(bridge, deck, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--json", "--force"])
-def test_nothing_is_written_for_a_refused_deck(bridge, deck, tmp_path, option):
+def test_refused_deck_writes_nothing(bridge, deck, tmp_path, option):
     (deck / "refused").touch()
     done = convert(bridge, deck, tmp_path / "case", option)
     assert done.returncode == 3 and "cannot be converted" in done.stderr
     assert content(tmp_path) == ["deck", "deck/caso.dat", "deck/refused"]
 
 
-def test_a_refusal_names_the_archive_and_not_where_it_was_unpacked(bridge, tmp_path):
+def test_error_names_archive_not_temporary_folder(bridge, tmp_path):
     with zipfile.ZipFile(tmp_path / "deck.zip", "w") as archive:
         archive.writestr("CASO.DAT", "arquivos.dat\n")
         archive.writestr("refused", "")
@@ -85,7 +85,7 @@ def test_a_refusal_names_the_archive_and_not_where_it_was_unpacked(bridge, tmp_p
 @pytest.mark.parametrize(
     ("name", "asked", "found"), [("Dadger.rv2", "newave", "decomp"), ("DGER.DAT", "decomp", "newave")]
 )
-def test_a_deck_of_the_other_model_is_refused_by_name(bridge, deck, tmp_path, name, asked, found):
+def test_error_names_deck_of_other_model(bridge, deck, tmp_path, name, asked, found):
     (deck / name).touch()
     done = cobre("convert", asked, deck, tmp_path / "case", "--bridge", bridge)
     assert done.returncode == 3
@@ -93,7 +93,7 @@ def test_a_deck_of_the_other_model_is_refused_by_name(bridge, deck, tmp_path, na
     assert not (tmp_path / "case").exists()
 
 
-def test_a_forced_conversion_follows_no_link(bridge, deck, tmp_path):
+def test_forced_conversion_follows_no_links(bridge, deck, tmp_path):
     case, elsewhere = tmp_path / "case", tmp_path / "elsewhere"
     (elsewhere / "system").mkdir(parents=True)
     for name in ("config.json", "system/buses.json"):
@@ -113,7 +113,7 @@ def test_a_forced_conversion_follows_no_link(bridge, deck, tmp_path):
     assert not any(path.is_symlink() for path in case.rglob("*"))
 
 
-def test_a_forced_conversion_that_fails_leaves_the_case_as_it_was(bridge, deck, tmp_path):
+def test_failed_forced_conversion_leaves_case_unchanged(bridge, deck, tmp_path):
     case = tmp_path / "case"
     case.mkdir()
     (case / "config.json").write_text("mine")
@@ -123,7 +123,7 @@ def test_a_forced_conversion_that_fails_leaves_the_case_as_it_was(bridge, deck, 
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_link_in_the_place_of_a_new_case_is_refused(bridge, deck, tmp_path, is_there):
+def test_link_as_output_path_is_refused(bridge, deck, tmp_path, is_there):
     if is_there:
         (tmp_path / "elsewhere").mkdir()
     (tmp_path / "case").symlink_to(tmp_path / "elsewhere")
@@ -132,7 +132,7 @@ def test_a_link_in_the_place_of_a_new_case_is_refused(bridge, deck, tmp_path, is
     assert not is_there or content(tmp_path / "elsewhere") == []
 
 
-def test_the_program_that_converts_ends_with_the_command(bridge, deck, tmp_path):
+def test_bridge_process_ends_with_command(bridge, deck, tmp_path):
     (deck / "slow").mkdir()
     command = ("-m", "cobre.cli", "convert", "newave", deck, tmp_path / "case", "--bridge", bridge)
     process = start_python(*command, env=os.environ | {"PYTHONUNBUFFERED": "1"})
@@ -143,7 +143,7 @@ def test_the_program_that_converts_ends_with_the_command(bridge, deck, tmp_path)
     assert not Path(tmp_path / "case").exists()
 
 
-def test_an_archive_without_a_deck_is_refused_before_a_bridge_is_installed(tmp_path):
+def test_archive_without_a_deck_is_refused_before_a_bridge_is_installed(tmp_path):
     archive, cache = tmp_path / "deck.zip", tmp_path / "cache"
     archive.write_bytes(b"")
     done = cobre("convert", "newave", archive, tmp_path / "case", XDG_CACHE_HOME=str(cache))

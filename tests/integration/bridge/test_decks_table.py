@@ -41,20 +41,20 @@ def test_every_deck_has_a_row_and_failures_do_not_stop_the_rest(table):
     assert all(f"| {name} |" in page for name in rows)
 
 
-def test_the_row_of_a_case_that_runs(table):
+def test_successful_case_has_complete_row(table):
     row = table[1]["good"]
     assert row["is_accepted"] and row["library_solves"] == 0
     # One pass: 12 forward solves, and 12 in each of two scenarios; the rest are backward and the bound.
     assert row["solves"] > 3 * 12 and row["first_bound"] > 0.0 and row["cpu_s"] > 0.0
 
 
-def test_rows_of_failures_say_why(table):
+def test_failed_rows_give_reason(table):
     rows = table[1]
     assert "neither a folder nor a zip archive" in rows["damaged.zip"]["remarks"][0]
     assert "holds no caso.dat" in rows["empty.zip"]["remarks"][0]
     assert not rows["refused"]["is_accepted"] and "errors" in rows["refused"]["remarks"][0]
 
 
-def test_a_folder_that_is_not_there(tmp_path):
+def test_missing_folder_is_reported(tmp_path):
     done = subprocess.run([sys.executable, PROGRAM, tmp_path / "x"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "no such folder" in done.stderr

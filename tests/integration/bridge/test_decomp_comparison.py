@@ -27,14 +27,14 @@ IPER ; INO  ; ICEN ;IPAT ;  Dur   ;SIST;   Nome Sist   ;   CMO   ;
 """
 
 
-def test_rows_of_an_official_table(tmp_path):
+def test_official_table_rows_are_read(tmp_path):
     (tmp_path / "table.csv").write_text(TABLE)
     block, stage = official_rows(tmp_path / "table.csv")
     assert (block["IPAT"], block["CMO"], stage["IPAT"], stage["CMO"]) == ("1", "7.50", "-", "5.25")
     assert stage["Nome Sist"] == "NE"
 
 
-def test_costs_of_the_report(tmp_path):
+def test_report_costs_are_read(tmp_path):
     words = "   Custo total de operacao no estagio:"
     lines = [
         f"{words} 60.5 (1000 $)",
@@ -45,7 +45,7 @@ def test_costs_of_the_report(tmp_path):
     assert official_costs(tmp_path) == [60500.0, 44000.0]
 
 
-def test_lines_are_means_and_the_worst_stage():
+def test_summary_lines_have_mean_and_worst_stage():
     official = {("hydro", 1, "N"): 10.0, ("hydro", 2, "N"): 20.0, ("hydro", 1, "only there"): 1.0}
     (line,) = summary(official, {("hydro", 1, "N"): 13.0, ("hydro", 2, "N"): 19.0}, 2)
     assert (line.official, line.ours, line.worst) == (15.0, 16.0, 3.0)
@@ -53,7 +53,7 @@ def test_lines_are_means_and_the_worst_stage():
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_thermal_generation_and_costs_of_may_2024_are_the_official_ones(tmp_path):
+def test_may_2024_thermal_generation_and_costs_match_official_results(tmp_path):
     archive = SHARED_DECKS / "decomp_2024_05_with_results.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")

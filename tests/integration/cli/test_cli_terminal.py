@@ -13,7 +13,7 @@ def quick(tmp_path):
     return ("run", QUICK_CASE, "-o", tmp_path / "out", "--iterations", 3, "--no-report")
 
 
-def test_a_table_that_is_drawn_over_itself(quick, tmp_path):
+def test_wide_terminal_redraws_table_in_place(quick, tmp_path):
     screen = on_terminal(*quick, "--workers", 2)
     assert screen.code == 0, screen.text
     assert "\x1b[1A" in screen.raw, "the cursor never went up"
@@ -24,7 +24,7 @@ def test_a_table_that_is_drawn_over_itself(quick, tmp_path):
     assert f"results in {tmp_path / 'out'}" in screen.text
 
 
-def test_forty_columns(quick):
+def test_table_fits_forty_columns(quick):
     screen = on_terminal(*quick, *ONE_PROCESS, columns=40)
     assert screen.code == 0, screen.text
     last = screen.text[screen.text.rindex("finished 3/3") :]
@@ -33,7 +33,7 @@ def test_forty_columns(quick):
     assert max(map(len, table.splitlines())) <= 40
 
 
-def test_without_colour(quick):
+def test_no_colour_codes_without_colour_support(quick):
     screen = on_terminal(*quick, *ONE_PROCESS, NO_COLOR="1")
     assert screen.code == 0, screen.text
     assert "lower bound" in screen.text
@@ -41,30 +41,30 @@ def test_without_colour(quick):
 
 
 @pytest.mark.parametrize("settings", [{"term": "dumb"}, {"PYTHONIOENCODING": "ascii"}])
-def test_terminals_that_cannot_draw_get_lines(quick, settings):
+def test_dumb_terminal_gets_plain_lines(quick, settings):
     screen = on_terminal(*quick, *ONE_PROCESS, **settings)
     assert screen.code == 0, screen.text
     assert "\x1b" not in screen.raw
     assert screen.text.count("\n        3  ") == 1
 
 
-def test_plain_lines_on_forty_columns(quick):
+def test_plain_lines_fit_forty_columns(quick):
     screen = on_terminal(*quick, *ONE_PROCESS, "--plain", columns=40)
     line = next(line for line in screen.text.splitlines() if line.startswith("    3 "))
     assert len(line) <= 40
 
 
-def test_quiet(quick):
+def test_quiet_suppresses_progress(quick):
     screen = on_terminal(*quick, *ONE_PROCESS, "--quiet")
     assert (screen.code, screen.raw) == (0, "")
 
 
-def test_json_goes_to_standard_output_and_the_table_to_the_terminal(quick):
+def test_json_goes_to_stdout_and_table_to_terminal(quick):
     screen = on_terminal(*quick, *ONE_PROCESS, "--json")
     assert json.loads(screen.text.splitlines()[-1])["iterations"] == 3
 
 
-def test_an_error_is_not_drawn_over(tmp_path):
+def test_error_message_survives_redraw(tmp_path):
     screen = on_terminal("run", QUICK_CASE, "-o", "/proc/nowhere", "--iterations", 1, *ONE_PROCESS)
     assert screen.code == ExitCode.OUTPUT
     assert "cobre: cannot write" in screen.text

@@ -51,7 +51,7 @@ def test_help_fits_a_terminal_of_80_columns(names):
     assert [line for line in done.output.splitlines() if len(line) > 80] == []
 
 
-def test_the_help_lists_all_commands_and_all_exit_codes():
+def test_help_lists_all_commands_and_all_exit_codes():
     text = cobre("--help").stdout
     for command in COMMANDS:
         assert re.search(rf"^  {command} +\S", text, re.MULTILINE), command
@@ -70,7 +70,7 @@ def test_nothing_heavy_is_loaded_for_help():
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(shell):
+def test_completion_prints_shell_script(shell):
     if shell == "bash" and shutil.which("bash") is None:
         pytest.skip("there is no bash here")
     script = cobre("completion", shell)
@@ -83,13 +83,13 @@ def test_shell_completion_lists_the_commands():
     assert done.stdout.split() == ["plain,validate"]
 
 
-def test_versions_for_programs():
+def test_version_json():
     versions = json.loads(cobre("version", "--json").stdout)
     assert versions["cobre"] == cobre("--version").stdout.split()[-1]
     assert {"python", "numpy", "highspy"} <= set(versions)
 
 
-def test_init_gives_a_case_that_is_valid(tmp_path):
+def test_init_creates_valid_case(tmp_path):
     assert cobre("init", tmp_path / "new").returncode == 0
     done = cobre("validate", tmp_path / "new")
     assert done.returncode == 0
@@ -109,13 +109,13 @@ def test_init_does_not_overwrite_files(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_init_of_an_unknown_template(tmp_path):
+def test_init_rejects_unknown_template(tmp_path):
     done = cobre("init", tmp_path / "new", "--template", "three_gorges")
     assert done.returncode == ExitCode.USAGE
     assert "choose from four_regions, large, two_reservoirs" in done.stderr
 
 
-def test_validate_for_programs(tmp_path):
+def test_validate_json(tmp_path):
     shutil.copytree(QUICK_CASE, tmp_path / "case")
     (tmp_path / "case" / "stages.json").write_text("{")
     done = cobre("validate", tmp_path / "case", "--json")
@@ -126,7 +126,7 @@ def test_validate_for_programs(tmp_path):
     assert json.loads(cobre("validate", QUICK_CASE, "--json").stdout)["is_valid"]
 
 
-def test_a_run_with_json_prints_only_json(tmp_path):
+def test_run_json_prints_only_json(tmp_path):
     done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", "--iterations", 2, *ONE_PROCESS, "--json", "--quiet")
     summary = json.loads(done.stdout)
     assert summary["iterations"] == 2
@@ -135,7 +135,7 @@ def test_a_run_with_json_prints_only_json(tmp_path):
     assert (tmp_path / "out" / "report.html").stat().st_size > 0
 
 
-def test_a_run_in_a_pipe_has_one_line_for_each_iteration(tmp_path):
+def test_piped_run_prints_one_line_per_iteration(tmp_path):
     done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", "--iterations", 3, *ONE_PROCESS)
     assert done.returncode == 0, done.stderr
     numbers = [line.split()[0] for line in done.stdout.splitlines() if re.match(r" +\d+  ", line)]
@@ -144,7 +144,7 @@ def test_a_run_in_a_pipe_has_one_line_for_each_iteration(tmp_path):
     assert done.stdout.splitlines()[-1] == f"report  {tmp_path / 'out' / 'report.html'}"
 
 
-def test_no_more_workers_are_started_than_there_are_paths(tmp_path):
+def test_workers_are_limited_to_number_of_paths(tmp_path):
     case = tmp_path / "case"
     shutil.copytree(QUICK_CASE, case)
     config = json.loads((case / "config.json").read_text())
@@ -175,7 +175,7 @@ def test_simulate_does_not_overwrite_training_results(trained):
 
 
 @pytest.mark.parametrize("command", ["run", "simulate"])
-def test_an_empty_name_is_no_place(command, tmp_path):
+def test_empty_path_is_refused(command, tmp_path):
     done = cobre(command, QUICK_CASE, "-o", "", *(() if command == "run" else ("-p", tmp_path)))
     assert done.returncode == ExitCode.USAGE
     assert "the name is empty" in done.stderr
@@ -187,7 +187,7 @@ def test_simulate_refuses_the_policy_of_another_study(trained, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_simulate_without_a_policy_file(tmp_path):
+def test_simulate_reports_missing_policy_file(tmp_path):
     done = cobre("simulate", QUICK_CASE, "-p", tmp_path / "none", "-o", tmp_path / "out", *ONE_PROCESS)
     assert done.returncode == ExitCode.POLICY
     assert str(tmp_path / "none") in done.stderr
@@ -210,7 +210,7 @@ def failed(tmp_path_factory):
     return folder / "out", done
 
 
-def test_the_error_for_an_unsolvable_stage_points_to_the_explanation(failed):
+def test_error_for_an_unsolvable_stage_points_to_the_explanation(failed):
     output, done = failed
     assert done.returncode == ExitCode.UNSOLVABLE
     command = re.search(r"`(cobre explain .*?)`", done.stderr)[1]
@@ -235,7 +235,7 @@ def test_explain_gives_the_missing_amount(failed):
     assert float(explained["missing"][0].split()[0]) == pytest.approx(lacking, rel=1e-4)
 
 
-def test_explain_without_the_files_beside_the_lp(failed, tmp_path):
+def test_explain_works_from_lp_file_alone(failed, tmp_path):
     lp = next((failed[0] / "failures").glob("*.mps"))
     shutil.copy(lp, tmp_path / "alone.mps")
     assert "water balance of hydro number 0" in cobre("explain", tmp_path / "alone.mps").stdout
@@ -243,7 +243,7 @@ def test_explain_without_the_files_beside_the_lp(failed, tmp_path):
 
 @pytest.mark.parametrize("command", ["explain", "top", "report"])
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])
-def test_paths_that_are_no_output_directory_are_refused(command, kind, tmp_path):
+def test_paths_other_than_output_directories_are_refused(command, kind, tmp_path):
     folder = tmp_path / "out"
     if kind == "empty":
         folder.mkdir()
@@ -255,14 +255,14 @@ def test_paths_that_are_no_output_directory_are_refused(command, kind, tmp_path)
     assert "Traceback" not in done.stderr
 
 
-def test_top_in_a_pipe_prints_the_state(trained):
+def test_piped_top_prints_state_once(trained):
     done = cobre("top", trained)
     assert done.returncode == 0
     assert done.stdout.startswith("finished")
     assert "iteration   4 of 4" in done.stdout
 
 
-def test_doctor_for_programs():
+def test_doctor_json():
     diagnosis = json.loads(cobre("doctor", "--json").stdout)
     assert {"healthy", "backends"} <= set(diagnosis)
     assert "a case with a scenario tree gets a worker for each core" in json.dumps(diagnosis)
@@ -279,7 +279,7 @@ def test_doctor_for_programs():
         (("explain", "nowhere"), 8, "nowhere"),
     ],
 )
-def test_errors_before_a_run_are_json_where_json_was_asked_for(words, code, part):
+def test_errors_before_run_are_json_with_json_option(words, code, part):
     done = cobre(*words, "--json")
     assert done.returncode == code
     last = json.loads(done.stdout.splitlines()[-1])

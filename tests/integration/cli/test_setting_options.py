@@ -13,7 +13,7 @@ def _overrides(output):
     return json.loads((output / "study.json").read_text())["config_overrides"]
 
 
-def test_short_options_are_settings_of_the_file(tmp_path):
+def test_short_options_equal_config_settings(tmp_path):
     """Compare a run with options to a run of a case whose config.json has the same settings."""
     short = ("--iterations", 3, "--forward-passes", 2, "--seed", 9, "--scenarios", 5)
     done = cobre("run", QUICK_CASE, "-o", tmp_path / "short", *short, *ONE_PROCESS, "--no-report")
@@ -32,7 +32,7 @@ def test_short_options_are_settings_of_the_file(tmp_path):
     assert short["simulated_scenarios"] == 5
 
 
-def test_set_is_recorded_and_acts_like_the_short_option(tmp_path):
+def test_set_option_is_recorded_and_equals_short_option(tmp_path):
     named = ("--set", "training.tree_seed=9", "--set", "training.selection.forward_passes=2")
     for name, options in (("set", named), ("short", ("--seed", 9, "--forward-passes", 2))):
         common = ("-o", tmp_path / name, "--iterations", 2, "--no-simulation", *ONE_PROCESS, "--no-report")
@@ -89,7 +89,7 @@ def test_set_is_recorded_and_acts_like_the_short_option(tmp_path):
         ),
     ],
 )
-def test_settings_that_are_refused(settings, code, words, tmp_path):
+def test_invalid_settings_are_refused(settings, code, words, tmp_path):
     options = [word for text in settings for word in ("--set", text)]
     done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", *options, *ONE_PROCESS)
     assert done.returncode == code
@@ -98,7 +98,7 @@ def test_settings_that_are_refused(settings, code, words, tmp_path):
     assert not (tmp_path / "out" / "policy").exists()
 
 
-def test_a_short_option_is_named_as_it_was_given(tmp_path):
+def test_error_names_short_option_as_typed(tmp_path):
     """A tree has no forward passes: the error names the option."""
     case = shutil.copytree(QUICK_CASE, tmp_path / "case")
     config = json.loads((case / "config.json").read_text())
@@ -109,7 +109,7 @@ def test_a_short_option_is_named_as_it_was_given(tmp_path):
     assert "--forward-passes: is not a field of the format" in done.stderr
 
 
-def test_options_that_exclude_each_other(tmp_path):
+def test_mutually_exclusive_options_are_refused(tmp_path):
     done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", "--scenarios", 5, "--no-simulation")
     assert done.returncode == ExitCode.USAGE
     assert "--scenarios and --no-simulation both change simulation.enabled" in " ".join(done.stderr.split())
@@ -133,7 +133,7 @@ def test_validate_and_bench_take_settings():
         ("training.cut_selection.selection.method=dy", ["training.cut_selection.selection.method=dynamic"]),
     ],
 )
-def test_the_shell_completes_settings(begun, expected):
+def test_shell_completes_settings(begun, expected):
     words = f"cobre run case --set {begun}"
     done = cobre(_COBRE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD="4")
     assert done.stdout.split() == [f"plain,{text}" for text in expected]

@@ -45,7 +45,7 @@ def test_run_continues_without_standard_output_and_warns_once(finished, tmp_path
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_run_without_any_stream(finished, tmp_path, workers):
+def test_run_completes_without_any_standard_stream(finished, tmp_path, workers):
     words = ("run", QUICK_CASE, "--output", tmp_path / "out", "--iterations", 2, "--workers", workers)
     done = redirected("<&- >&- 2>&-", *words)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -53,7 +53,7 @@ def test_a_run_without_any_stream(finished, tmp_path, workers):
 
 
 @pytest.mark.parametrize("where", [CLOSED, FULL])
-def test_a_summary_that_a_program_waits_for_is_not_lost_in_silence(tmp_path, where):
+def test_lost_json_summary_fails(tmp_path, where):
     done = redirected(where, *run(tmp_path / "out"), "--json", "--quiet")
     assert done.returncode == 5 and "printed output is lost" in done.stderr
     assert (tmp_path / "out" / "summary.json").exists()
@@ -63,14 +63,14 @@ def test_a_summary_that_a_program_waits_for_is_not_lost_in_silence(tmp_path, whe
 @pytest.mark.parametrize(
     "words", [("top", "DIR"), ("compare", "DIR", "DIR"), ("version",), ("--help",), ("--version",)]
 )
-def test_a_command_whose_answer_is_lost_fails(finished, where, words):
+def test_command_fails_if_its_output_is_lost(finished, where, words):
     done = redirected(where, *(finished if word == "DIR" else word for word in words))
     assert (done.returncode, done.stderr.count("\n")) == (5, 1)
     assert "printed output is lost" in done.stderr
 
 
 @pytest.mark.parametrize("where", ["2> /dev/full", "2>&-"])
-def test_the_exit_code_is_right_without_standard_error(tmp_path, where):
+def test_exit_code_is_correct_without_stderr(tmp_path, where):
     done = redirected(where, "report", tmp_path / "none")
     assert (done.returncode, done.stdout, done.stderr) == (8, "", "")
 
@@ -87,12 +87,12 @@ def into_closed_pipe(*words):
         os.close(start)
 
 
-def test_a_broken_pipe_does_not_end_a_run(finished, tmp_path):
+def test_broken_pipe_does_not_end_a_run(finished, tmp_path):
     done = into_closed_pipe(*run(tmp_path / "out"))
     assert (done.returncode, done.stderr) == (0, "")
     assert cobre("compare", finished, tmp_path / "out").returncode == 0
 
 
-def test_a_broken_pipe_ends_an_answer_in_silence():
+def test_broken_pipe_ends_output_silently():
     done = into_closed_pipe("version")
     assert (done.returncode, done.stderr) == (1, "")

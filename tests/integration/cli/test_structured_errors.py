@@ -87,7 +87,7 @@ def printed_error(arguments, environ, program=("-m", "cobre.cli")):
 
 
 @pytest.mark.parametrize("name", SELECTION)
-def test_errors_of_selection_as_json(tmp_path, name):
+def test_backend_selection_errors_as_json(tmp_path, name):
     arguments, environ, kind, backend, variable = SELECTION[name]
     found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", *arguments], environ)
     assert (found["kind"], found["backend"], found["variable"]) == (kind, backend, variable)
@@ -103,7 +103,7 @@ def test_mpi_without_a_launcher_names_the_launcher(tmp_path):
     assert found["exit_code"] == code == ExitCode.USAGE
 
 
-def test_an_unknown_backend_on_the_command_line_is_an_error_of_selection(tmp_path):
+def test_unknown_backend_option_is_a_selection_error(tmp_path):
     found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", "--backend", "rdma"], {})
     assert (found["kind"], found["backend"], found["variable"]) == ("InvalidBackendError", "rdma", None)
     assert found["available"] == ["auto", "local", "shm", "tcp", "mpi"]
@@ -111,13 +111,13 @@ def test_an_unknown_backend_on_the_command_line_is_an_error_of_selection(tmp_pat
     assert found["exit_code"] == code == ExitCode.USAGE
 
 
-def test_a_wrong_command_line_names_the_help_of_its_command(tmp_path):
+def test_usage_error_names_help_of_command(tmp_path):
     found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", "--workers", "none"], {})
     assert (found["kind"], found["exit_code"], code) == ("UsageError", ExitCode.USAGE, ExitCode.USAGE)
     assert "run --help` lists its options" in found["remedy"]
 
 
-def test_an_output_that_cannot_be_written_has_a_remedy(tmp_path):
+def test_unwritable_output_has_remedy(tmp_path):
     (tmp_path / "file").touch()
     found, code = printed_error([QUICK_CASE, "--output", tmp_path / "file" / "out"], {})
     assert (found["kind"], code) == ("WriteError", ExitCode.OUTPUT)
@@ -127,7 +127,7 @@ def test_an_output_that_cannot_be_written_has_a_remedy(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "environ"), [((), MPIEXEC), (("--backend", "mpi"), MPIEXEC), (("--backend", "mpi"), {})]
 )
-def test_a_missing_library_has_the_code_of_missing_extras(tmp_path, arguments, environ):
+def test_missing_library_exits_with_missing_extra_code(tmp_path, arguments, environ):
     found, code = printed_error([QUICK_CASE, "--output", tmp_path / "out", *arguments], environ, ("-c", WITHOUT_MPI4PY))
     assert (found["kind"], found["backend"], found["library"]) == ("BackendNotAvailableError", "mpi", "mpi4py")
     assert found["remedy"].startswith("pip install 'pycobre[hpc]'")
@@ -135,7 +135,7 @@ def test_a_missing_library_has_the_code_of_missing_extras(tmp_path, arguments, e
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_missing_solver_has_the_code_of_missing_extras(tmp_path, monkeypatch, workers):
+def test_missing_solver_exits_with_missing_extra_code(tmp_path, monkeypatch, workers):
     """Ranks look for the solver after the case was read."""
     (tmp_path / "sitecustomize.py").write_text(WITHOUT.format("highspy"))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)  # in the workers, too
@@ -146,7 +146,7 @@ def test_a_missing_solver_has_the_code_of_missing_extras(tmp_path, monkeypatch, 
     assert found["exit_code"] == code == ExitCode.MISSING_EXTRA
 
 
-def test_a_missing_live_view_has_the_code_of_missing_extras(tmp_path):
+def test_missing_live_view_exits_with_missing_extra_code(tmp_path):
     """In a pipe, too, where it would print once."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "events.jsonl").write_text("")
@@ -157,7 +157,7 @@ def test_a_missing_live_view_has_the_code_of_missing_extras(tmp_path):
     assert done.stderr.startswith("cobre: the live view is not installed: pip install 'pycobre[top]'")
 
 
-def test_a_missing_dask_has_the_code_of_missing_extras():
+def test_missing_dask_exits_with_missing_extra_code():
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_DISTRIBUTED], check=True, capture_output=True, text=True, timeout=LIMIT_S
     )
@@ -170,7 +170,7 @@ def test_a_missing_dask_has_the_code_of_missing_extras():
 @pytest.mark.parametrize(
     ("given", "variable"), [("nothing", None), ({"COBRE_COMM_BACKEND": "x"}, "COBRE_COMM_BACKEND")]
 )
-def test_errors_of_selection_in_python(monkeypatch, given, variable):
+def test_backend_selection_errors_in_python(monkeypatch, given, variable):
     for name, value in given.items() if isinstance(given, dict) else ():
         monkeypatch.setenv(name, value)
     with pytest.raises(BackendError) as caught:
@@ -182,7 +182,7 @@ def test_errors_of_selection_in_python(monkeypatch, given, variable):
     assert found["remedy"] == caught.value.remedy == "choose one of auto, mpi, tcp, shm, local"
 
 
-def test_an_invalid_case_lists_its_problems(tmp_path):
+def test_invalid_case_lists_its_problems(tmp_path):
     case = small_copy(QUICK_CASE, tmp_path)
     (case / "penalties.json").unlink()
     found, code = printed_error([case, "--output", tmp_path / "out", "--workers", "2"], {})
@@ -198,7 +198,7 @@ def dies(comm):
     comm.barrier()
 
 
-def test_a_lost_worker_is_named(tmp_path):
+def test_lost_worker_is_named(tmp_path):
     with pytest.raises(WorkerError) as caught:
         launch.run(dies, 2, output=launch.discard)
     found = caught.value.details()
@@ -222,11 +222,11 @@ def test_every_error_with_an_exit_code_has_a_remedy():
 
 
 @pytest.mark.parametrize("kind", [InvalidBufferSizeError, InvalidRootError, CommunicatorBusyError, NotLeaderError])
-def test_calls_that_leave_the_communicator_usable_need_no_new_run(kind):
+def test_retryable_errors_do_not_advise_a_new_run(kind):
     assert "start the run again" not in kind.remedy
 
 
-def test_every_error_has_details_that_json_can_hold():
+def test_error_details_are_json_serialisable():
     errors = [rebuilt(kind) for kind in kinds_below(CobreError)]
     assert len(errors) > 30
     for error in errors:
@@ -261,7 +261,7 @@ def rebuilt(kind):
     return error
 
 
-def test_a_config_names_the_field_that_is_wrong():
+def test_config_error_names_invalid_field():
     with pytest.raises(BackendError) as caught:
         ShmConfig("name", 0, 2, wait="spin")
     assert caught.value.details() == {

@@ -42,7 +42,7 @@ def error_of(comm, call):
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_the_waiting_call_raises_and_the_other_rank_names_who_left(backend, call, tmp_path):
+def test_waiting_call_raises_and_other_ranks_name_leaver(backend, call, tmp_path):
     with leaving_nothing_behind():
         (own, own_state), (other, other_state) = launch.run(close_or_wait, 2, backend, args=(call, str(tmp_path)))
     for error in (own, other):

@@ -45,14 +45,14 @@ def finding(findings, name):
     return found
 
 
-def test_what_every_installation_has_is_usable(diagnosis):
+def test_local_shm_and_tcp_are_usable(diagnosis):
     assert [status.backend for status in diagnosis.backends] == ["local", "shm", "tcp", "mpi"]
     for backend in ("local", "shm", "tcp"):
         assert status(diagnosis, backend).is_usable, status(diagnosis, backend)
     assert diagnosis.is_healthy
 
 
-def test_its_own_version_is_found(diagnosis):
+def test_version_is_reported(diagnosis):
     (packages,) = [one for findings in diagnosis.sections.values() for one in findings if one.name == "packages"]
     assert packages.text.startswith(f"pycobre {cobre.__version__}, numpy {np.__version__}")
 
@@ -64,7 +64,7 @@ def test_everything_fits_into_80_columns(diagnosis):
     assert all(len(line) <= 80 or len(line.split()) <= 2 for line in lines)
 
 
-def test_the_command_prints_json_and_its_exit_code_says_whether_all_is_well():
+def test_json_output_and_exit_code_reflect_health():
     code, out, err = run_python("-m", "cobre.comm.doctor", "--json")
     found = json.loads(out)
     assert (code, found["healthy"], printed(err)) == (0, True, [])
@@ -72,7 +72,7 @@ def test_the_command_prints_json_and_its_exit_code_says_whether_all_is_well():
     assert set(found["sections"]) == {"Machine", "Network", "MPI"}
 
 
-def test_without_shm_it_is_not_healthy():
+def test_missing_shm_is_unhealthy():
     statuses = [BackendStatus("local", True, ""), BackendStatus("shm", False, "no space", "make some")]
     sick = Diagnosis(statuses, Finding("local", "because"), {})
     assert not sick.is_healthy
@@ -80,12 +80,12 @@ def test_without_shm_it_is_not_healthy():
     assert "  shm          not usable: no space\n               -> make some" in as_text(sick)
 
 
-def test_a_failed_trial_reports_the_reason():
+def test_failed_trial_reports_the_reason():
     assert "COBRE_SHM_WAIT" in try_launched("shm", options={"COBRE_SHM_WAIT": "patience"}).problem
     assert "one rank" in try_launched("local", size=2).problem
 
 
-def test_a_wrong_selection_is_reported(monkeypatch):
+def test_wrong_selection_is_reported(monkeypatch):
     from cobre.comm.doctor import selected_backend
 
     monkeypatch.setenv("COBRE_COMM_BACKEND", "carrier-pigeon")
@@ -113,7 +113,7 @@ def test_commands_that_hang_are_killed():
     assert (code, text) == (1, "no reply within 0.2 s")
 
 
-def test_the_secret_is_checked_and_never_shown(tmp_path):
+def test_secret_is_checked_and_never_shown(tmp_path):
     file = tmp_path / "secret"
     file.write_text("correct horse battery staple")
     file.chmod(0o644)
@@ -128,29 +128,29 @@ def test_the_secret_is_checked_and_never_shown(tmp_path):
 
 
 @pytest.mark.parametrize("named", ["localhost", "localhost:4000", "[::1]:4000", "127.0.0.1"])
-def test_the_coordinator_is_looked_up(named):
+def test_coordinator_is_looked_up(named):
     found = finding(inspect_network({"COBRE_TCP_COORDINATOR": named}), "coordinator")
     assert " resolves to " in found.text
 
 
-def test_a_bare_ipv6_address_is_a_whole_host():
+def test_bare_ipv6_address_is_a_host():
     found = finding(inspect_network({"COBRE_TCP_COORDINATOR": "::1"}), "coordinator")
     assert found.text == "::1 resolves to ::1"
 
 
-def test_an_address_that_ranks_would_refuse_is_reported():
+def test_address_that_ranks_would_refuse_is_reported():
     found = finding(inspect_network({"COBRE_TCP_COORDINATOR": "node07:http"}), "coordinator")
     assert "COBRE_TCP_COORDINATOR='node07:http' is not a valid address" in found.text and found.advice
 
 
-def test_names_and_addresses():
+def test_names_and_addresses_are_resolved():
     assert resolve("127.0.0.1") == ["127.0.0.1"]
     assert resolve("no such host!") == []
     assert loopback_problem("127.0.0.1") == ""
 
 
 @pytest.mark.parametrize(("content", "limit"), [("1073741824", 1 << 30), ("max", None), ("9223372036854771712", None)])
-def test_memory_limits_of_cgroups(tmp_path, content, limit):
+def test_cgroup_memory_limits_are_read(tmp_path, content, limit):
     membership = tmp_path / "cgroup"
     membership.write_text("0::/pod/job\n")
     (tmp_path / "pod" / "job").mkdir(parents=True)
@@ -158,7 +158,7 @@ def test_memory_limits_of_cgroups(tmp_path, content, limit):
     assert memory_limit_bytes(tmp_path, membership) == limit
 
 
-def test_a_secret_in_a_pipe_is_not_read():
+def test_secret_in_a_pipe_is_not_read():
     reading, writing = os.pipe()
     found = finding(inspect_network({"COBRE_TCP_SECRET_FILE": f"/dev/fd/{reading}"}), "secret")
     os.close(reading)
@@ -168,7 +168,7 @@ def test_a_secret_in_a_pipe_is_not_read():
     assert "No such file" in found.text
 
 
-def test_a_name_server_that_does_not_reply_is_reported(monkeypatch):
+def test_name_server_that_does_not_reply_is_reported(monkeypatch):
     replies = threading.Event()
     monkeypatch.setattr(machine, "_addresses", lambda _: [str(replies.wait(100))])
     monkeypatch.setattr(machine, "LOOKUP_LIMIT_S", 0.1)
@@ -189,7 +189,7 @@ def diagnosis_within(prefix):
     return done.returncode, {status["backend"]: status for status in found["backends"]}, found["sections"]
 
 
-def test_without_room_for_shared_memory_shm_is_not_usable():
+def test_full_dev_shm_makes_shm_unusable():
     try:
         with small_shm(1) as prefix:
             code, backends, _ = diagnosis_within(prefix)
@@ -200,7 +200,7 @@ def test_without_room_for_shared_memory_shm_is_not_usable():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network of its own needs root")
-def test_without_a_loopback_interface_tcp_is_not_usable():
+def test_missing_loopback_makes_tcp_unusable():
     _, backends, sections = diagnosis_within(("unshare", "--net"))
     assert not backends["tcp"]["is_usable"] and backends["shm"]["is_usable"]
     (loopback,) = [entry for entry in sections["Network"] if entry["name"] == "loopback"]

@@ -5,38 +5,39 @@ The rows that have nothing to do with communication (a full disk, an output that
 
 cause                        | tested by
 -----------------------------|-------------------------------------------------------------------------------
-a rank raises                | test_a_rank_that_raises, kit raise, kit case, mpi/test_mpi_job_end.py
+a rank raises                | test_raising_rank_is_reported, kit raise, kit case, mpi/test_mpi_job_end.py
 mpiexec and mpi4py differ    | mpi/test_mpi_worlds.py::test_the_launcher_of_another_mpi_is_refused
-a rank is killed             | test_a_rank_that_is_killed, kit kill, mpi/test_mpi_job_end.py,
-                             | test_the_last_call_of_a_rank_that_dies_is_not_an_old_one,
-                             | test_tcp_network_faults.py::test_a_worker_that_dies_on_another_host_is_detected_at_once
-a rank is frozen             | test_a_frozen_rank, test_a_long_wait_names_the_missing_rank, kit stop, kit compute_long,
-                             | test_a_wait_of_half_a_minute_names_the_missing_rank
-a link is cut                | test_tcp_network_faults.py::test_a_cut_link,
-                             | test_tcp_network_faults.py::test_a_black_hole,
-                             | test_tcp_network_faults.py::test_a_host_that_is_unreachable
-a rank never starts          | test_a_rank_that_never_starts, kit never_arrives,
+a rank is killed             | test_killed_rank_is_reported, kit kill, mpi/test_mpi_job_end.py,
+                             | test_last_call_of_dead_rank_is_recent,
+                             | test_tcp_network_faults.py::test_worker_that_dies_on_another_host_is_detected_at_once
+a rank is frozen             | test_frozen_rank_is_reported, test_long_wait_names_the_missing_rank, kit stop,
+                             | kit compute_long, test_wait_of_half_a_minute_names_the_missing_rank
+a link is cut                | test_tcp_network_faults.py::test_cut_link_is_reported_on_both_sides,
+                             | test_tcp_network_faults.py::test_black_hole_is_reported_on_both_sides,
+                             | test_tcp_network_faults.py::test_unreachable_host_is_named
+a rank never starts          | test_rank_that_never_starts_is_reported, kit never_arrives,
                              | test_tcp_rendezvous.py::test_missing_ranks_are_named_on_all_ranks
-two claim one rank           | test_tcp_network_start.py::test_two_hosts_that_claim_one_rank, kit duplicate_rank
-two disagree on the size     | test_tcp_network_start.py::test_a_rank_with_another_size, kit wrong_size
-a port is in use             | test_tcp_network_start.py::test_a_port_in_use_by_an_earlier_run,
-                             | test_tcp_rendezvous.py::test_a_port_in_use_is_reported_with_address_and_advice
-a name is not known yet      | test_tcp_network_start.py::test_a_name_that_resolves_late_is_logged_once_and_retried,
-                             | test_tcp_rendezvous.py::test_a_name_that_does_not_resolve_is_logged_once_and_retried
+two claim one rank           | test_tcp_network_start.py::test_duplicate_rank_on_two_hosts_is_refused,
+                             | kit duplicate_rank
+two disagree on the size     | test_tcp_network_start.py::test_rank_with_other_world_size_is_refused, kit wrong_size
+a port is in use             | test_tcp_network_start.py::test_port_of_earlier_run_is_reported,
+                             | test_tcp_rendezvous.py::test_port_in_use_is_reported_with_address_and_advice
+a name is not known yet      | test_tcp_network_start.py::test_name_that_resolves_late_is_logged_once_and_retried,
+                             | test_tcp_rendezvous.py::test_name_that_does_not_resolve_is_logged_once_and_retried
 /dev/shm is too small        | kit shm_no_space_for_region, kit shm_no_space_for_world
 a stale segment              | kit shm_stale_segment, kit shm_invalid_segment, kit shm_live_segment
-a wrong or absent secret     | test_tcp_network_start.py::test_a_wrong_secret_is_reported_on_both_sides_in_time,
+a wrong or absent secret     | test_tcp_network_start.py::test_wrong_secret_is_reported_on_both_sides_in_time,
                              | test_tcp_network_start.py::test_other_hosts_are_refused_without_a_secret,
-                             | test_tcp_rendezvous.py::test_a_missing_secret_is_reported
+                             | test_tcp_rendezvous.py::test_missing_secret_is_reported
 garbage or an oversize frame | test_tcp_strangers.py::test_idle_connections_and_garbage_do_not_stall_the_rendezvous,
                              | test_protocol.py::test_a_frame_is_refused_by_its_first_bytes,
                              | test_handshake.py::test_arbitrary_bytes_never_authenticate_a_worker
-ranks make different calls   | test_ranks_that_make_different_calls, case mismatch/calls
+ranks make different calls   | test_mismatched_calls_are_reported, case mismatch/calls
 versions differ              | test_handshake.py::test_versions_are_compared_on_both_sides,
                              | test_protocol.py::test_another_protocol_version_is_named_first
 the parent dies              | test_launch_stop.py::test_nothing_survives_the_death_of_the_parent
-more ranks than cores        | test_launch_run.py::test_more_ranks_than_cores_work_with_one_warning, kit crowd
-exit without close           | test_exit_without_close, kit exit_without_close,
+more ranks than cores        | test_launch_run.py::test_more_ranks_than_cores_warns_once, kit crowd
+exit without close           | test_exit_without_close_is_reported, kit exit_without_close,
                              | mpi/test_mpi_job_end.py::test_an_orderly_end_is_no_failure
 """
 
@@ -87,7 +88,7 @@ def exists(reference):
     return len(paths) == 1 and (not test or f"def {test}(" in paths[0].read_text())
 
 
-def test_the_table_names_tests_that_exist():
+def test_table_names_tests_that_exist():
     assert len(rows()) == 19
     assert not [(cause, name) for cause, names in rows().items() for name in names if not exists(name)]
 
@@ -100,7 +101,7 @@ def stopped(function, size, backend, **options):
 
 
 @both_backends
-def test_a_rank_that_raises(backend):
+def test_raising_rank_is_reported(backend):
     def train(comm):
         comm.barrier(label="stage 86")
         if comm.rank == 2:
@@ -115,7 +116,7 @@ def test_a_rank_that_raises(backend):
 
 
 @both_backends
-def test_a_rank_that_is_killed(backend):
+def test_killed_rank_is_reported(backend):
     def train(comm):
         comm.barrier()
         if comm.rank == 3:
@@ -135,7 +136,7 @@ def test_a_rank_that_is_killed(backend):
         ("tcp", {"COBRE_TCP_RANKS_PER_HOST": "1"}, "has sent no heartbeat for"),
     ],
 )
-def test_a_frozen_rank(backend, options, silence):
+def test_frozen_rank_is_reported(backend, options, silence):
     """The message names the rank, the time, the call, and its last action."""
 
     def train(comm):
@@ -156,7 +157,7 @@ def test_a_frozen_rank(backend, options, silence):
 
 
 @pytest.mark.parametrize("ranks_per_host", ["1", "2"])
-def test_the_last_call_of_a_rank_that_dies_is_not_an_old_one(ranks_per_host):
+def test_last_call_of_dead_rank_is_recent(ranks_per_host):
     """Check that it is recent: a heartbeat may be a second old, and a rank makes thousands of calls in a second."""
 
     def train(comm):
@@ -184,7 +185,7 @@ def test_the_last_call_of_a_rank_that_dies_is_not_an_old_one(ranks_per_host):
     assert numbers and min(numbers) >= 1100, text
 
 
-def test_a_long_wait_names_the_missing_rank(monkeypatch, caplog):
+def test_long_wait_names_the_missing_rank(monkeypatch, caplog):
     """Check the line that is logged long before anything fails: the missing rank, the call, its last action."""
     monkeypatch.setattr(streams, "PROGRESS_S", 0.5)
     with tcp_world(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
@@ -200,7 +201,7 @@ def test_a_long_wait_names_the_missing_rank(monkeypatch, caplog):
 
 
 @pytest.mark.timeout(180)
-def test_a_wait_of_half_a_minute_names_the_missing_rank(tmp_path):
+def test_wait_of_half_a_minute_names_the_missing_rank(tmp_path):
     """Check the same on shared memory, after the time that the contract specifies."""
 
     def train(comm, shown):
@@ -235,7 +236,7 @@ def wait_for_log(caplog, pattern):
         time.sleep(0.01)
 
 
-def test_a_rank_that_never_starts():
+def test_rank_that_never_starts_is_reported():
     """Check shared memory; the table names the test for tcp."""
     name = f"cobre-never-{os.getpid()}"
     errors = {}
@@ -257,7 +258,7 @@ def test_a_rank_that_never_starts():
 
 
 @both_backends
-def test_ranks_that_make_different_calls(backend):
+def test_mismatched_calls_are_reported(backend):
     def train(comm):
         comm.barrier()
         try:
@@ -288,7 +289,7 @@ print("leaves at", time.monotonic(), flush=True)
 
 
 @both_backends
-def test_exit_without_close(backend, tmp_path):
+def test_exit_without_close_is_reported(backend, tmp_path):
     """Check that a process that ends without closing, in or outside a call, is reported within five seconds."""
     script = tmp_path / "exits.py"
     script.write_text(EXIT)

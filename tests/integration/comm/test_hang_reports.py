@@ -37,7 +37,7 @@ print("still there")
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_a_hanging_rank_reports_where_it_waits_and_continues(tmp_path, backend):
+def test_hanging_rank_reports_where_it_waits_and_continues(tmp_path, backend):
     run = start_python("-c", STUCK, tmp_path, backend)
     lines = []
 
@@ -64,7 +64,7 @@ def is_waiting(pid, reads_report):
     return any(reads_report() for _ in range(20))
 
 
-def test_a_rank_in_a_long_computation_reports_where_it_is():
+def test_rank_in_a_long_computation_reports_where_it_is():
     after = "import hashlib; print('now', flush=True); hashlib.pbkdf2_hmac('sha256', b'', b'', (1 << 31) - 1)"
     process = start_python("-c", ALONE.format(before="", after=after))
     try:
@@ -81,36 +81,36 @@ def alone(before="", after=""):
     return finish(start_python("-c", ALONE.format(before=before, after=after)))
 
 
-def test_a_communicator_has_a_representation_and_the_program_continues():
+def test_report_shows_communicator_and_program_continues():
     code, out, err = alone()
     assert (code, out) == (0, "still there\n")
     assert "rank 0 of 1 (local)" in err
     assert "#1 barrier 'gate'" in err
 
 
-def test_all_communicators_show_themselves_but_closed_ones():
+def test_report_lists_open_communicators():
     code, _, err = alone(after="part = comm.split_local(); gone = comm.split_local(); gone.close()")
     assert code == 0
     assert err.count("rank 0 of 1 (local)") == 2
 
 
-def test_a_report_without_communicators_says_so():
+def test_report_without_communicators_says_so():
     code, _, err = alone(after="comm.close()")
     assert code == 0
     assert "no communicator is open" in err
 
 
-def test_a_handler_of_the_program_stays():
+def test_existing_handler_is_kept():
     code, _, err = alone(before="signal.signal(signal.SIGUSR1, lambda *_: print('mine'))")
     assert (code, err) == (0, "")
 
 
-def test_an_ignored_signal_stays_ignored():
+def test_ignored_signal_stays_ignored():
     code, out, err = alone(before="signal.signal(signal.SIGUSR1, signal.SIG_IGN)")
     assert (code, out, err) == (0, "still there\n", "")
 
 
-def test_a_thread_cannot_and_need_not_take_the_signal():
+def test_starting_in_a_thread_installs_no_handler():
     program = """
 import threading, signal
 from cobre.comm import LocalConfig, create_communicator
@@ -121,7 +121,7 @@ assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
     assert finish(start_python("-c", program)) == (0, "", "")
 
 
-def test_a_failing_run_shows_each_ranks_last_calls():
+def test_failing_run_shows_each_ranks_last_calls():
     def fails(comm):
         comm.barrier(label="together")
         if comm.rank == 1:

@@ -16,7 +16,7 @@ def fence_another(comm):
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_ranks_that_fence_different_regions_raise(backend):
+def test_fencing_different_regions_raises(backend):
     for error in launch.run(fence_another, 2, backend):
         assert isinstance(error, MismatchedCallError)
         assert "rank 0: fence (region 1) vs rank 1: fence (region 2) at call #3" in str(error)

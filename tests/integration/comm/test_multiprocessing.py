@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).with_name("multiprocessing_program.py")
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
-def test_plain_processes_are_ranks(method, backend):
+def test_multiprocessing_processes_work_as_ranks(method, backend):
     with no_leaks() as check:
         done = subprocess.run(
             [sys.executable, PROGRAM, method, backend, "3"],
@@ -36,6 +36,6 @@ def sizes(names):
                 yield comm.size
 
 
-def test_names_of_segments_may_be_uuids():
+def test_uuid_as_segment_name():
     unique = str(uuid.uuid4())
     assert list(sizes([unique, f"/{unique}", f"cobre-study-{unique}", "x" * 63])) == [1] * 8

@@ -28,7 +28,7 @@ def test_ranks_without_python_communicate_and_name_the_dead(tmp_path, monkeypatc
     ]
 
 
-def test_the_transport_includes_no_python():
+def test_transport_includes_no_python():
     native = NATIVE_TESTS.parents[1] / "native"
     reached, waiting = set(), ["shm_transport.hpp", "shm_transport_calls.cpp", "shm_transport_regions.cpp"]
     while waiting:

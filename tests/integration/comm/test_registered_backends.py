@@ -48,7 +48,7 @@ def run(installed, *arguments, **environ):
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S, env=settings)
 
 
-def test_the_kit_finds_it_by_name(installed):
+def test_kit_selects_registered_backend(installed):
     done = run(
         installed, "-m", "cobre.comm.testing", "--backend", "folder", "--ranks", "2", "--quick", "--case", "reduce/*"
     )
@@ -56,7 +56,7 @@ def test_the_kit_finds_it_by_name(installed):
     assert re.search(r"^\d\d+ cells in .* 0 failed", done.stdout, re.MULTILINE)
 
 
-def test_the_command_trains_on_it(installed, tmp_path):
+def test_run_command_trains_on_registered_backend(installed, tmp_path):
     flags = ("--backend", "folder", "--workers", "2", "--iterations", "3", "--quiet", "--json", "--no-report")
     done = run(installed, "-m", "cobre.cli", "run", CASE, "--output", tmp_path / "out", *flags)
     assert done.returncode == 0, done.stderr
@@ -70,7 +70,7 @@ def test_the_command_trains_on_it(installed, tmp_path):
         ({"FOLDER_PATH": "meet", "FOLDER_RANK": "0", "FOLDER_SIZE": "two"}, "FOLDER_SIZE"),
     ],
 )
-def test_a_rank_without_all_of_its_variables_is_no_world_of_its_own(installed, tmp_path, environ, variable):
+def test_partially_set_rank_variables_are_refused(installed, tmp_path, environ, variable):
     """It would run the whole study once for each rank."""
     flags = ("--output", tmp_path / "out", "--iterations", "1", "--json")
     done = run(installed, "-m", "cobre.cli", "run", CASE, *flags, COBRE_COMM_BACKEND="folder", **environ)
@@ -92,7 +92,7 @@ for name in ("broken", "wrong", "renamed", "nothing"):
 """
 
 
-def test_names_are_looked_up_and_errors_say_whose_they_are(installed, tmp_path):
+def test_backend_lookup_errors_name_the_cause(installed, tmp_path):
     done = run(installed, "-c", SELECTED, FOLDER_PATH=str(tmp_path), FOLDER_RANK="0", FOLDER_SIZE="1")
     first, broken, wrong, renamed, nothing = done.stdout.splitlines()
     assert first == "('local', 'broken', 'folder', 'renamed', 'wrong') folder 1", done.stderr

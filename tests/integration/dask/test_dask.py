@@ -49,7 +49,7 @@ def alone():
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_gives_the_bits_of_one_process(client, alone, ranks):
+def test_dask_gives_bits_of_one_process(client, alone, ranks):
     result = cobre.dask.train(client, CASE, num_workers=ranks, iterations=6)
 
     assert result.digest == alone.digest
@@ -70,7 +70,7 @@ def test_uses_all_workers_and_reports_every_iteration_of_each(client, alone):
     assert events[-1].lower_bound == alone.lower_bound
 
 
-def test_takes_a_case_that_was_loaded_and_overrides_for_one_that_was_not(client, alone):
+def test_loaded_case_and_overrides_are_accepted(client, alone):
     loaded = cobre.load_case(CASE, {"training.stopping_rules": [{"type": "iteration_limit", "limit": 6}]})
     overrides = {"training.selection.forward_passes": 2}
 
@@ -89,7 +89,7 @@ def test_resumes_from_a_checkpoint_with_the_same_bits(client, alone, tmp_path):
     assert resumed.digest == alone.digest
 
 
-def test_begins_with_the_cuts_of_a_policy(client, alone):
+def test_warm_start_uses_cuts_of_policy(client, alone):
     begun = cobre.dask.train(client, CASE, num_workers=2, iterations=2, warm_start=alone.policy)
 
     assert begun.digest == cobre.train(CASE, iterations=2, warm_start=alone.policy).digest
@@ -103,7 +103,7 @@ def test_time_limit_ends_training_with_the_result_so_far(client):
 
 
 @pytest.mark.parametrize(("ranks", "victim"), [(3, 0), (3, 2), (1, 0)])
-def test_a_killed_worker_ends_the_run_and_is_named(client, ranks, victim):
+def test_killed_worker_ends_the_run_and_is_named(client, ranks, victim):
     pids = {}
 
     def kill_at_third_iteration(event):
@@ -120,7 +120,7 @@ def test_a_killed_worker_ends_the_run_and_is_named(client, ranks, victim):
     assert "was lost" in str(caught.value)
 
 
-def test_the_cluster_works_on_after_a_killed_worker(client, alone):
+def test_cluster_is_usable_after_a_killed_worker(client, alone):
     assert cobre.dask.train(client, CASE, num_workers=3, iterations=6).digest == alone.digest
 
 
@@ -133,7 +133,7 @@ def test_exception_of_a_rank_reaches_the_caller(client, tmp_path):
     assert caught.value.__cause__ is caught.value.inner
 
 
-def test_an_invalid_case_is_refused_before_anything_is_started(client, tmp_path):
+def test_invalid_case_is_refused_before_anything_is_started(client, tmp_path):
     with pytest.raises(cobre.InvalidCaseError):
         cobre.dask.train(client, tmp_path)
 
@@ -148,7 +148,7 @@ def test_exception_of_the_callback_ends_the_run(client):
     assert cobre.dask.train(client, CASE, num_workers=3, iterations=1).iterations == 1  # the workers are free again
 
 
-def test_a_port_that_is_taken_is_named(client):
+def test_port_in_use_is_named(client):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -184,12 +184,12 @@ def test_ctrl_c_keeps_the_result_so_far():
 
 
 class TestRefusals:
-    def test_more_ranks_than_workers(self, client):
+    def test_more_ranks_than_workers_is_refused(self, client):
         with pytest.raises(PlacementError, match=r"4 ranks need 4 workers.*has 3"):
             cobre.dask.train(client, CASE, num_workers=4)
 
     @pytest.mark.parametrize("count", [0, -1, True])
-    def test_no_ranks(self, client, count):
+    def test_zero_ranks_is_refused(self, client, count):
         with pytest.raises((TypeError, ValueError), match="num_workers must be"):
             cobre.dask.train(client, CASE, num_workers=count)
 
@@ -209,53 +209,53 @@ class TestRefusals:
         with pytest.raises((TypeError, ValueError), match=words):
             cobre.dask.train(client, CASE, **arguments)
 
-    def test_a_case_that_was_changed_for_the_worse(self, client):
+    def test_changed_invalid_case_is_refused(self, client):
         broken = changed(cobre.load_case(CASE), {"config.training.selection.forward_passes": 0})
         with pytest.raises(cobre.InvalidCaseError, match="forward_passes: is 0"):
             cobre.dask.train(client, broken, iterations=1)
 
-    def test_a_client_that_is_closed(self, cluster):
+    def test_closed_client_is_refused(self, cluster):
         with Client(cluster) as client:
             pass
         with pytest.raises(PlacementError, match="the client is closed"):
             cobre.dask.train(client, CASE, iterations=1)
 
-    def test_something_that_is_no_client(self):
+    def test_non_client_is_refused(self):
         with pytest.raises(TypeError, match="expected a Dask client"):
             cobre.dask.train("tcp://scheduler:8786", CASE, iterations=1)
 
-    def test_workers_that_are_threads_of_this_process(self):
+    def test_thread_workers_are_refused(self):
         options = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
         refused = pytest.raises(PlacementError, match="processes=True")
         with LocalCluster(**options) as cluster, Client(cluster) as client, refused:
             cobre.dask.train(client, CASE)
 
-    def test_a_cluster_without_workers(self):
+    def test_cluster_without_workers_is_refused(self):
         with pytest.raises(PlacementError, match="wait_for_workers"):
             choose_workers([], None)
 
-    def test_two_workers_in_one_process(self):
+    def test_two_workers_in_one_process_are_refused(self):
         here = WorkerProcess("node7", 11, cobre.__version__)
         with pytest.raises(PlacementError, match="2 workers share process 11 on node7"):
             check_processes({"tcp://a:1": here, "tcp://a:2": here})
 
-    def test_another_version_on_a_worker(self):
+    def test_other_version_on_worker_is_refused(self):
         with pytest.raises(PlacementError, match=r"tcp://a:1 runs cobre 0\.0\.9"):
             check_processes({"tcp://a:1": WorkerProcess("node7", 11, "0.0.9")})
 
-    def test_resuming_from_nowhere(self, client):
+    def test_resume_without_checkpoint_folder_is_refused(self, client):
         with pytest.raises(ValueError, match="checkpoints="):
             cobre.dask.train(client, CASE, resume=True)
 
 
-def test_the_host_of_an_address():
+def test_host_is_parsed_from_address():
     assert host_of("tls://10.0.0.5:41233") == "10.0.0.5"
     assert host_of("tcp://[fe80::1]:41233") == "[fe80::1]"
     with pytest.raises(PlacementError):
         host_of("unix:")
 
 
-def test_the_secret_is_not_shown(client):
+def test_secret_is_not_shown(client):
     assignment = cobre.dask.placement.assign_ranks(client, 1, None, None, 5.0)[0]
 
     assert len(assignment.world.secret) == 64

@@ -27,7 +27,7 @@ def data_files(folder):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_generator_gives_the_files_that_are_kept(regenerated, name):
+def test_generator_reproduces_committed_files(regenerated, name):
     kept, made = EXAMPLES / name, regenerated / name
     assert data_files(made) == data_files(kept)
     for file in data_files(kept):
@@ -55,7 +55,7 @@ def test_example_is_valid_without_a_warning(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_readme_of_an_example_has_its_command_and_iterations(name):
+def test_readme_of_an_example_has_its_command_and_iterations(name):
     readme = (EXAMPLES / name / "README.md").read_text()
     iterations = json.loads((EXAMPLES / name / "config.json").read_text())["training"]["stopping_rules"][0]["limit"]
     assert f"cobre run examples/{name}" in readme

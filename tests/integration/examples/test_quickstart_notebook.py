@@ -36,7 +36,7 @@ def html_of(outputs):
     return ["".join(output["data"].get("text/html", "")) for output in outputs if "data" in output]
 
 
-def test_it_is_stored_without_outputs():
+def test_notebook_is_stored_without_outputs():
     cells = json.loads(QUICKSTART.read_text(encoding="utf-8"))["cells"]
     assert all(
         cell["outputs"] == [] and cell["execution_count"] is None for cell in cells if cell["cell_type"] == "code"
@@ -52,17 +52,17 @@ def test_progress_shows_below_the_cell_that_trains(executed):
 
 
 @pytest.mark.parametrize("call", ["result.plot_bounds()", 'simulation.plot_fan("storage")'])
-def test_figures_are_drawn(executed, call):
+def test_notebook_draws_figures(executed, call):
     [output] = outputs_of(executed, call)
     assert "<svg" in "".join(output["data"]["image/svg+xml"])
 
 
-def test_a_changed_case_costs_more(executed):
+def test_changed_case_costs_more(executed):
     [words] = [output["text"] for output in outputs_of(executed, "save_case") if "text" in output]
     assert "$ more" in "".join(words)
 
 
-def test_a_study_with_a_callback_shows_no_progress_of_its_own(executed):
+def test_study_with_a_callback_shows_no_progress_of_its_own(executed):
     outputs = outputs_of(executed, "on_iteration")
     assert html_of(outputs) == []
     assert "summary.json" in "".join("".join(output["text"]) for output in outputs)

@@ -34,7 +34,7 @@ def entries(case, file):
     return rows
 
 
-def test_size(case):
+def test_case_has_requested_size(case):
     assert (len(entries(case, "hydros")), len(entries(case, "buses")), len(entries(case, "lines"))) == (12, 5, 6)
     stages = json.loads((case / "stages.json").read_text())["stages"]
     assert len(stages) == 3
@@ -43,7 +43,7 @@ def test_size(case):
     assert max(lags) == 6
 
 
-def test_planes(case):
+def test_planes_have_requested_number(case):
     path = case / "system" / "fpha_hyperplanes.parquet"
     if case.name == "plain":
         assert not path.exists()
@@ -53,7 +53,7 @@ def test_planes(case):
     assert all(plane["gamma_v"] >= 0.0 and plane["gamma_q"] > 0.0 and plane["gamma_s"] <= 0.0 for plane in planes)
 
 
-def test_valid_without_a_warning(case):
+def test_sized_case_is_valid_without_warnings(case):
     report = cobre.validate(case)
     assert report, str(report)
     assert not report.warnings, str(report)

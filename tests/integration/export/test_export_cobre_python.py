@@ -32,7 +32,7 @@ def run(request, tmp_path_factory):
     return case, folder / "run", folder / "exported"
 
 
-def test_every_table_is_there_scenario_by_scenario(run):
+def test_every_table_is_exported_by_scenario(run):
     _, source, exported = run
     tables = package.results.load_simulation_arrow(source)
     for name, expected in tables.items():
@@ -49,7 +49,7 @@ def test_every_table_is_there_scenario_by_scenario(run):
             assert found[column].to_pylist() == expected[column].to_pylist(), (name, column)
 
 
-def test_paths_and_costs_of_scenarios(run):
+def test_exported_paths_and_costs_match_run(run):
     _, source, exported = run
     costs = package.results.load_simulation_arrow(source, "costs")
     paths = pq.read_table(exported / "simulation" / "paths.parquet")
@@ -77,7 +77,7 @@ def test_exported_policy_reads_back_unchanged(run):
         assert left.is_active.all()  # simulations use all cuts here, and only active ones there
 
 
-def test_a_policy_that_came_back_is_simulated_with_the_same_costs(run, tmp_path):
+def test_reimported_policy_simulates_to_same_costs(run, tmp_path):
     case, source, exported = run
     done = cobre("simulate", case, "--policy", exported, "--output", tmp_path / "again", "--no-report", *ONE_PROCESS)
     assert done.returncode == 0, done.stderr
@@ -85,7 +85,7 @@ def test_a_policy_that_came_back_is_simulated_with_the_same_costs(run, tmp_path)
     assert again["simulated_mean_cost"] == pytest.approx(stored["simulated_mean_cost"], rel=1e-9)
 
 
-def test_counters_of_training(run):
+def test_training_counters_are_exported(run):
     _, source, exported = run
     training = exported / "training"
     bounds = pq.read_table(training / "convergence.parquet")
@@ -110,7 +110,7 @@ def test_run_without_simulation_exports_no_simulation(run, tmp_path):
     assert (tmp_path / "exported" / "policy" / "manifest.bin").exists()
 
 
-def test_a_directory_that_is_in_use_is_left_alone(run, tmp_path):
+def test_existing_directory_is_untouched(run, tmp_path):
     case, source, _ = run
     (tmp_path / "mine.txt").write_text("mine")
     done = cobre("export", source, "--layout", "cobre-python", "--output", tmp_path, "--case", case)
@@ -119,7 +119,7 @@ def test_a_directory_that_is_in_use_is_left_alone(run, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_a_case_that_went_away_or_is_another_one(run, tmp_path):
+def test_missing_or_other_case_is_refused(run, tmp_path):
     case, source, _ = run
     shutil.copytree(source, tmp_path / "run")
     study = json.loads((source / "study.json").read_text())
@@ -135,7 +135,7 @@ def test_a_case_that_went_away_or_is_another_one(run, tmp_path):
     assert cobre(*words, "--case", case).returncode == 0
 
 
-def test_a_table_that_was_changed_is_refused(run, tmp_path):
+def test_modified_table_is_refused(run, tmp_path):
     case, source, _ = run
     shutil.copytree(source, tmp_path / "run")
     table = tmp_path / "run" / "simulation" / "buses.parquet"
@@ -156,7 +156,7 @@ def test_export_refuses_a_directory_without_a_run(tmp_path):
         export_run(tmp_path / "nothing", tmp_path / "out")
 
 
-def test_scenarios_may_lie_in_any_row_groups_but_not_in_pieces(tmp_path):
+def test_scenarios_split_across_row_groups_are_refused(tmp_path):
     ids = pa.array([0, 0, 0, 1, 2, 2, 2, 2, 7], pa.int32())
     table = pa.table({"scenario_id": ids, "value": pa.array(range(9))})
     pq.write_table(table, tmp_path / "table.parquet", row_group_size=2)
@@ -176,7 +176,7 @@ def changed_manifest(source, **entry):
 
 
 @pytest.mark.parametrize("name", ["../../elsewhere.parquet", "/dev/zero", "link.parquet"])
-def test_a_manifest_that_names_files_outside_the_run_is_refused(run, tmp_path, name):
+def test_manifest_that_names_files_outside_the_run_is_refused(run, tmp_path, name):
     case, whole, _ = run
     source = shutil.copytree(whole, tmp_path / "run")
     shutil.copyfile(whole / "simulation" / "costs.parquet", tmp_path / "elsewhere.parquet")
@@ -198,7 +198,7 @@ def test_links_among_exports_of_a_run_are_not_followed_out_of_it(run, tmp_path, 
     assert not (tmp_path / "exported").exists()
 
 
-def test_a_link_in_the_place_of_the_new_directory_is_refused(run, tmp_path):
+def test_link_as_target_directory_is_refused(run, tmp_path):
     case, source, _ = run
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "exported").symlink_to(tmp_path / "elsewhere")

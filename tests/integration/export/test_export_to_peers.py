@@ -128,7 +128,7 @@ def started(*command):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_peer_simulates_our_policy_and_finds_our_costs(exported, tmp_path, program):
+def test_peer_simulates_exported_policy_to_same_costs(exported, tmp_path, program):
     case, folder = accepted(exported, program)
     python, module = PROGRAMS[program]
     done = started(python(), "-I", SIMULATE, module, case, folder, tmp_path / "theirs")
@@ -142,7 +142,7 @@ def test_a_peer_simulates_our_policy_and_finds_our_costs(exported, tmp_path, pro
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_policy_of_a_peer_has_the_same_cost_in_both_programs(exported, tmp_path, program):
+def test_policy_of_a_peer_has_the_same_cost_in_both_programs(exported, tmp_path, program):
     (case, _), (python, module) = accepted(exported, program), PROGRAMS[program]
     if "lml1" in (case / "config.json").read_text():
         pytest.skip("cobre-python simulates with the cuts that selection left active, and we with all")
@@ -160,7 +160,7 @@ def test_a_policy_of_a_peer_has_the_same_cost_in_both_programs(exported, tmp_pat
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_all_files_and_columns_of_a_run_of_theirs_are_there(exported, tmp_path, program):
+def test_export_has_all_files_and_columns_of_a_peer_run(exported, tmp_path, program):
     case, folder = accepted(exported, program)
     python, module = PROGRAMS[program]
     started(python(), "-I", "-c", RUN.format(module), case, tmp_path / "theirs")
@@ -212,7 +212,7 @@ def bridge(tmp_path_factory):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_dashboard_of_our_run(exported, tmp_path, program):
+def test_dashboard_reads_exported_run(exported, tmp_path, program):
     name = {"cobre-python": "cobre-bridge", "novomodelo": "novomodelo-bridge"}[program]
     bridge = bridge_environment(tmp_path, name) / "bin" / name
     case, folder = exported[0], exported[1] / program

@@ -44,7 +44,7 @@ def case(tmp_path):
 
 @pytest.mark.parametrize("file", ["stages.json", "config.json", "system/hydros.json"])
 @pytest.mark.parametrize("levels", [150, 500, 900, 3000])
-def test_deep_nesting(case, file, levels):
+def test_deeply_nested_json_is_refused(case, file, levels):
     text = (case / file).read_text().rstrip()
     for opening, closing in (("[", "]"), ('{"a":', "}")):
         inside = opening * levels + "1" + closing * levels
@@ -56,7 +56,7 @@ def test_deep_nesting(case, file, levels):
 
 
 @pytest.mark.parametrize("matrix", [[], [[1.0]] * 16_000], ids=["no matrix", "short rows"])
-def test_a_group_of_16000_entities(case, matrix):
+def test_correlation_group_of_16000_entities_is_refused(case, matrix):
     entities = [{"type": "inflow", "id": number} for number in range(16_000)]
     group = {"name": "all", "entities": entities, "matrix": matrix}
     document = {"method": "spectral", "profiles": {"default": {"correlation_groups": [group]}}}
@@ -65,7 +65,7 @@ def test_a_group_of_16000_entities(case, matrix):
     assert "group all, entities: has 16000 entities (expected at most 4000 in a group)" in error
 
 
-def test_a_group_whose_matrix_does_not_fit(case):
+def test_correlation_matrix_of_other_size_is_refused(case):
     """The stand-in for its matrix is small."""
     entities = [{"type": "inflow", "id": number} for number in range(3_900)]
     group = {"name": "all", "entities": entities, "matrix": [[1.0]]}
@@ -76,7 +76,7 @@ def test_a_group_whose_matrix_does_not_fit(case):
     )
 
 
-def test_a_table_that_unpacks_to_gigabytes(case):
+def test_table_unpacking_to_gigabytes_is_refused(case):
     """Equal rows, 200 million of them, in a file of a megabyte."""
     path = case / "scenarios" / "load_seasonal_stats.parquet"
     piece = {"bus_id": np.zeros(10**7, np.int32), "stage_id": np.zeros(10**7, np.int32)}
@@ -89,7 +89,7 @@ def test_a_table_that_unpacks_to_gigabytes(case):
     assert "200,000,000 rows take 6.4 GB in memory" in error
 
 
-def test_a_large_document(case):
+def test_oversized_document_is_refused(case):
     (case / "penalties.json").write_text('{"a": [' + "0," * (36 << 20) + "0]}")
     [error] = [error for error in errors_of(case) if "penalties" in error]
     assert "at most 67108864 are read" in error
@@ -114,7 +114,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("layout", ["csv", "cobre-python"])
-def test_export_of_a_run_with_a_damaged_study_file(run, tmp_path, layout):
+def test_export_reports_damaged_study_file(run, tmp_path, layout):
     copy = shutil.copytree(run, tmp_path / "run")
     for content in DAMAGED.values():
         (copy / "study.json").write_text(content)

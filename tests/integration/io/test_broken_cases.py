@@ -193,14 +193,14 @@ def spoiled(folder, *spoils):
     return cobre.validate(case)
 
 
-def test_the_example_itself_is_right(tmp_path):
+def test_unmodified_example_is_valid(tmp_path):
     report = spoiled(tmp_path)
     assert report
     assert report.warnings == ()
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_case_is_refused_for_its_one_reason(tmp_path, name):
+def test_broken_case_reports_exactly_its_mistake(tmp_path, name):
     spoil, words = BROKEN[name]
     report = spoiled(tmp_path, spoil)
     assert len(report.errors) == 1, str(report)
@@ -208,7 +208,7 @@ def test_a_broken_case_is_refused_for_its_one_reason(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", IMPLAUSIBLE)
-def test_an_implausible_case_is_warned_of(tmp_path, name):
+def test_implausible_case_is_warned_of(tmp_path, name):
     spoil, words = IMPLAUSIBLE[name]
     report = spoiled(tmp_path, spoil)
     assert report, str(report)
@@ -227,13 +227,13 @@ TOGETHER = (
 )
 
 
-def test_mistakes_in_seven_files_are_found_in_one_go(tmp_path):
+def test_mistakes_in_seven_files_are_reported_together(tmp_path):
     report = spoiled(tmp_path, *(BROKEN[name][0] for name in TOGETHER))
     missing = [name for name in TOGETHER if not any(BROKEN[name][1] in str(error) for error in report.errors)]
     assert missing == [], str(report)
 
 
-def test_an_unknown_bus_does_not_hide_findings_of_later_layers(tmp_path):
+def test_unknown_bus_does_not_hide_findings_of_later_layers(tmp_path):
     names = (
         "an unknown bus",
         "a volume outside the reservoir",

@@ -84,14 +84,14 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("name", SPOILT)
-def test_a_graph_that_cannot_be_used(tmp_path, name):
+def test_unusable_graph_is_reported(tmp_path, name):
     spoil, words = SPOILT[name]
     with pytest.raises(cobre.errors.ValidationError) as error:
         cobre.train(write_crafted(tmp_path, spoil(TREE)))
     assert words in str(error.value)
 
 
-def test_all_problems_at_once(tmp_path):
+def test_all_problems_are_reported_together(tmp_path):
     spoilt = nodes(first(scenario_id=4))(edges(first(probability=1.5))(TREE))
     with pytest.raises(cobre.errors.ValidationError) as error:
         cobre.train(write_crafted(tmp_path, spoilt))

@@ -36,7 +36,7 @@ class TestBadInput:
             ("fly", {}, "fly"),
         ],
     )
-    def test_bad_input_is_answered_in_words(self, server, run, tool, arguments, words):
+    def test_bad_input_gets_readable_error(self, server, run, tool, arguments, words):
         with pytest.raises(ToolFailedError) as caught:
             server.call(tool, arguments)
 
@@ -52,7 +52,7 @@ class TestBadInput:
             "choose from what the message lists",
         )
 
-    def test_a_study_that_fails_has_the_details_of_its_error(self, server, studies):
+    def test_study_that_fails_has_the_details_of_its_error(self, server, studies):
         broken = studies / "broken"
         shutil.copytree(studies / "case", broken)
         (broken / "penalties.json").unlink()
@@ -64,7 +64,7 @@ class TestBadInput:
         assert status["error_details"]["kind"] == "InvalidCaseError"
         assert status["error_details"]["problems"][0]["file"] == "penalties.json"
 
-    def test_half_an_output_directory(self, server, run, studies):
+    def test_incomplete_output_directory_is_reported(self, server, run, studies):
         half = studies / "half-written"
         shutil.copytree(run, half)
         (half / "summary.json").write_text('{"digest": ')
@@ -79,18 +79,18 @@ class TestBadInput:
 
 
 class TestCommand:
-    def test_needs_folders(self, tmp_path):
+    def test_server_requires_folders(self, tmp_path):
         for arguments in ((), ("--root", str(tmp_path / "nothing"))):
             done = _command("-m", "cobre.cli", "mcp", *arguments)
             assert done.returncode == 2
             assert "--root" in done.stderr
 
-    def test_ends_with_its_input(self, tmp_path):
+    def test_server_ends_with_its_input(self, tmp_path):
         done = _command("-m", "cobre.cli", "mcp", "--root", str(tmp_path))
 
         assert (done.returncode, done.stdout) == (0, "")
 
-    def test_the_error_says_how_to_install_a_missing_library(self, tmp_path):
+    def test_error_says_how_to_install_a_missing_library(self, tmp_path):
         program = "import sys; sys.modules['mcp'] = None; from cobre.cli.main import main; main(prog_name='cobre')"
         done = _command("-c", program, "mcp", "--root", str(tmp_path))
 

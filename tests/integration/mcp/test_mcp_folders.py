@@ -29,14 +29,14 @@ class TestFoldersOfOthers:
             with pytest.raises(ToolFailedError, match=r"outside the folders|path is empty"):
                 server.call(tool, arguments)
 
-    def test_nothing_is_written_there(self, server, place):
+    def test_nothing_is_written_outside_folders(self, server, place):
         before = sorted(place.rglob("*"))
         for arguments in ({"output": "../private/out"}, {"output": "x/../../out"}, {"warm_start": "../private"}):
             with pytest.raises(ToolFailedError, match="outside the folders"):
                 server.start_study(case="case", **arguments)
         assert sorted(place.rglob("*")) == before
 
-    def test_links_do_not_lead_there(self, server, studies, place):
+    def test_links_out_of_folders_are_not_followed(self, server, studies, place):
         (studies / "links").mkdir()
         (studies / "links" / "folder").symlink_to(place / "private")
         (studies / "links" / "summary.json").symlink_to(place / "private" / "summary.json")
@@ -53,7 +53,7 @@ class TestFoldersOfOthers:
     @pytest.mark.parametrize(
         "policy", [{"path": "../../../private/policy"}, {"boundary": {"path": "../../private/policy.bin"}}]
     )
-    def test_a_case_does_not_lead_there(self, server, studies, place, policy):
+    def test_paths_in_case_do_not_leave_folders(self, server, studies, place, policy):
         case = studies / f"leading-{next(iter(policy))}"
         shutil.copytree(studies / "case", case)
         config = json.loads((case / "config.json").read_text())
@@ -63,7 +63,7 @@ class TestFoldersOfOthers:
             server.start_study(case=str(case))
         assert [path.name for path in (place / "private").iterdir()] == ["summary.json"]
 
-    def test_a_policy_to_begin_with_does_not_lead_there(self, server, studies, place):
+    def test_warm_start_policy_outside_folders_is_refused(self, server, studies, place):
         (studies / "warm" / "policy").mkdir(parents=True)
         (studies / "warm" / "policy" / "policy.bin").symlink_to(place / "private" / "summary.json")
         try:
@@ -73,7 +73,7 @@ class TestFoldersOfOthers:
         finally:
             shutil.rmtree(studies / "warm")
 
-    def test_files_of_a_run_do_not_lead_there(self, server, run, studies, place):
+    def test_paths_in_run_files_do_not_leave_folders(self, server, run, studies, place):
         """Check paths in study.json and in manifests; /dev/zero there does not hang the server."""
         for number, (file, change) in enumerate(
             (
@@ -90,7 +90,7 @@ class TestFoldersOfOthers:
                 server.compare_runs(first="run", second=copy.name)
             shutil.rmtree(copy)
 
-    def test_resources_do_not_lead_there(self, server, place):
+    def test_resources_do_not_leave_folders(self, server, place):
         for uri in (
             "cobre://runs/studies/../private/summary.json",
             "cobre://runs/studies/%2e%2e/private/summary.json",

@@ -30,7 +30,7 @@ class TestResources:
         assert server.read(f"{base}/events.jsonl") == (run / "events.jsonl").read_text()
         assert server.read(f"{base}/report.html").startswith("<!DOCTYPE html>")
 
-    def test_a_missing_report_is_rendered_without_writing_it(self, server, run, studies):
+    def test_missing_report_is_rendered_without_writing_it(self, server, run, studies):
         copy = studies / "without report"
         shutil.copytree(run, copy, ignore=shutil.ignore_patterns("report.html"))
 
@@ -39,7 +39,7 @@ class TestResources:
         assert server.read(uri).startswith("<!DOCTYPE html>")
         assert not (copy / "report.html").exists()
 
-    def test_missing_ones_are_reported(self, server, studies):
+    def test_missing_resources_are_reported(self, server, studies):
         (studies / "empty").mkdir()
 
         with pytest.raises(MCPError, match=r"has no summary\.json"):

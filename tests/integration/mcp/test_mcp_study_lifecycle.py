@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 ENDLESS = 100_000
 
 
-def test_stops_a_study_and_resumes_it(server, studies):
+def test_stopped_study_resumes(server, studies):
     job = server.start("stopped", iterations=ENDLESS, workers=2)["job"]
     server.iterating(job)
     with pytest.raises(ToolFailedError, match="no result: it is running"):
@@ -40,7 +40,7 @@ def test_stops_a_study_and_resumes_it(server, studies):
         server.stop_study(job=job)
 
 
-def test_stops_a_study_at_once(server, studies):
+def test_study_stops_immediately_on_request(server, studies):
     started = server.start("at-once", iterations=ENDLESS, workers=2)
     server.iterating("at-once")
 
@@ -61,7 +61,7 @@ def test_killed_study_is_reported_as_killed(server):
     assert status["last_iteration"]["iteration"] >= 1
 
 
-def test_a_study_outlives_the_server_and_another_server_stops_it(studies):
+def test_study_outlives_the_server_and_another_server_stops_it(studies):
     with assistant(studies, options=("--max-studies", "1")) as first:
         job = first.start("outlives", iterations=ENDLESS, workers=2)
         with pytest.raises(ToolFailedError, match="1 studies are running already"):

@@ -15,7 +15,7 @@ import cobre
 pytestmark = pytest.mark.long
 
 
-def test_the_server_lists_its_tools(server):
+def test_server_lists_its_tools(server):
     tools = {tool.name: tool for tool in server.tools()}
 
     assert set(tools) == {
@@ -29,7 +29,7 @@ def test_the_server_lists_its_tools(server):
     assert tools["start_study"].input_schema["required"] == ["case"]
 
 
-def test_finds_cases_and_runs(server, run, studies):
+def test_list_tool_finds_cases_and_runs(server, run, studies):
     found = server.list_cases_and_runs()
 
     assert str(studies / "case") in found["cases"]
@@ -64,7 +64,7 @@ def test_errors_of_a_case_are_reported(server, studies):
         server.study_result(job=job)
 
 
-def test_a_run_has_the_bits_of_any_other(server, run):
+def test_server_run_has_bits_of_command_line_run(server, run):
     result = server.study_result(job=str(run))
     alone = cobre.train(CASE, iterations=4)
 
@@ -83,7 +83,7 @@ def test_computes_a_bound_of_a_run(server, run):
     assert json.loads((run / "bound.json").read_text()) == {name: found[name] for name in found if name != "job"}
 
 
-def test_the_error_explains_why_there_is_no_bound(server, studies, run):
+def test_error_explains_why_there_is_no_bound(server, studies, run):
     (studies / "empty").mkdir()
     moved = studies / "moved"
     shutil.copytree(run, moved)
@@ -98,7 +98,7 @@ def test_the_error_explains_why_there_is_no_bound(server, studies, run):
         server.compute_bound(job="run", time_limit_s=0.01)
 
 
-def test_rows_are_those_of_the_files(server, run):
+def test_rows_equal_files(server, run):
     table = parquet.read_table(run / "simulation" / "hydros.parquet")
     expected = [
         row
@@ -120,7 +120,7 @@ def test_rows_are_those_of_the_files(server, run):
     assert answer["names"] == {"hydro_id": {"1": "Lower"}}
 
 
-def test_statistics_and_pages(server, run):
+def test_statistics_and_paging(server, run):
     total = parquet.read_table(run / "simulation" / "costs.parquet").num_rows
 
     page = server.query_results(job="run", table="costs", limit=7, offset=total - 3)

@@ -34,7 +34,7 @@ def exact_mean(case, policy):
     return float(np.mean(list(found.values())))
 
 
-def test_the_controlled_mean_is_sharp_and_right_without_a_risk_measure(tmp_path):
+def test_risk_neutral_controlled_mean_is_narrow_and_covers_exact_mean(tmp_path):
     case, policy = trained(tmp_path, None)
     exact = cobre.bound(case, policy, method="enumeration").upper_bound
     assert exact_mean(case, policy) == pytest.approx(exact, rel=1e-9)
@@ -45,7 +45,7 @@ def test_the_controlled_mean_is_sharp_and_right_without_a_risk_measure(tmp_path)
     assert all(result.controlled_half_width < 0.5 * result.half_width for result in results)
 
 
-def test_the_table_of_scenarios_has_both_costs(tmp_path):
+def test_scenario_table_has_plain_and_controlled_costs(tmp_path):
     case, policy = trained(tmp_path, None)
     [result] = simulations(case, policy, 1)
     table = result.to_pandas("scenario_costs")
@@ -53,7 +53,7 @@ def test_the_table_of_scenarios_has_both_costs(tmp_path):
     assert table["controlled_cost"].mean() == pytest.approx(result.controlled_mean_cost, rel=1e-12)
 
 
-def test_any_ranks_give_the_same_bits(tmp_path):
+def test_number_of_ranks_does_not_change_bits(tmp_path):
     case, policy = trained(tmp_path, (0.5, 0.4))
     alone = cobre.simulate(case, policy, scenarios=SCENARIOS, threads=1)
     shared = cobre.simulate(case, policy, scenarios=SCENARIOS, num_workers=2, backend="shm")
@@ -66,7 +66,7 @@ def test_few_scenarios_are_not_controlled(tmp_path):
     assert cobre.simulate(case, policy, scenarios=20, threads=1).controlled_mean_cost is None
 
 
-def test_guesses_have_mean_0_for_any_costs():
+def test_predictions_have_mean_zero_for_any_costs():
     """Control costs that are pure noise: they change little, and their mean does not."""
     generator = np.random.default_rng(5)
     stages, scenarios, count = 6, 400, 5
@@ -82,7 +82,7 @@ def test_guesses_have_mean_0_for_any_costs():
     assert not is_sharper(found, costs)
 
 
-def test_a_mean_whose_interval_is_not_narrower_is_left_out():
+def test_controlled_mean_without_narrower_interval_is_omitted():
     """Let each scenario cost what its openings cost, plus noise of other sizes."""
     generator = np.random.default_rng(7)
     count, scenarios = 4, 120

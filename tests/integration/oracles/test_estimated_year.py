@@ -74,7 +74,7 @@ def cost(hours: float, inflows: list[float]) -> float:
     return float(hours * spent)
 
 
-def test_the_bound_is_the_mean_over_all_paths(tmp_path):
+def test_bound_equals_mean_over_all_paths(tmp_path):
     values = history()
     study = case(values)
     model = build_noise_model(load_case(write_crafted(tmp_path, study)))

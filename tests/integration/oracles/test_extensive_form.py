@@ -30,7 +30,7 @@ def distance(bound, best):
 
 
 @pytest.mark.parametrize("seed", range(1001, 1013))
-def test_random_systems_of_several_features(seed):
+def test_random_systems_reach_their_optimum(seed):
     """Check a few of the systems that `make oracle` tries."""
     names, problem = check(seed)
     assert not problem, names

@@ -104,7 +104,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_bound_is_the_optimum_of_the_horizon(name, tmp_path):
+def test_bound_equals_optimum_of_horizon(name, tmp_path):
     case = CASES[name]()
     case.iterations, case.method = 60, "none"  # no inflow can be bought
     result = cobre.train(case.write(tmp_path), threads=1)
@@ -112,7 +112,7 @@ def test_the_bound_is_the_optimum_of_the_horizon(name, tmp_path):
     assert abs(result.gap) <= 1e-6  # without noise the only path costs the bound
 
 
-def test_each_capability_matters():
+def test_every_case_has_its_own_optimum():
     """Check that no two cases have the same optimum: an omission in the form would show."""
     optima = [HorizonForm(build()).optimum() for build in CASES.values()]
     assert len({round(value) for value in optima}) == len(CASES)

@@ -48,7 +48,7 @@ def after(noise, stage, slots, inflow):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_bound_equals_the_cost_of_the_policy(tmp_path, name):
+def test_bound_equals_cost_of_policy(tmp_path, name):
     """Check that the converged bound is the mean over all scenarios: cuts know all that inflows depend on."""
     found, _ = CASES[name]
     periods = [replace(period, openings=2) for period in found.periods[:7]]
@@ -67,7 +67,7 @@ def test_the_bound_equals_the_cost_of_the_policy(tmp_path, name):
     assert simulated.mean_cost == pytest.approx(trained.lower_bound, abs=error)
 
 
-def test_custom_seasons_that_equal_months_are_months(tmp_path):
+def test_custom_seasons_equal_to_months_give_same_bits(tmp_path):
     """Bit for bit."""
     periods = [Period(f"2024-0{m}-01", f"2024-0{m + 1}-01", m - 1) for m in range(1, 7)]
     folders = [tmp_path / kind for kind in ("monthly", "custom")]

@@ -43,7 +43,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_bound_is_the_optimum_of_the_whole_tree(name, tmp_path):
+def test_bound_equals_optimum_of_tree(name, tmp_path):
     case = CASES[name]()
     folder = case.write(tmp_path)
     openings = prepare(load_case(folder)).problem.openings
@@ -52,7 +52,7 @@ def test_bound_is_the_optimum_of_the_whole_tree(name, tmp_path):
     assert cobre.train(folder, threads=1).lower_bound == pytest.approx(optimum, rel=1e-8)
 
 
-def test_the_same_bits_on_any_number_of_ranks_and_threads(tmp_path):
+def test_ranks_and_threads_do_not_change_bits(tmp_path):
     folder = random_both().write(tmp_path)
     overrides = {"training.stopping_rules": [{"type": "iteration_limit", "limit": 4}]}
     runs = [
@@ -79,7 +79,7 @@ def test_policy_states_include_commitments_and_water_in_transit(tmp_path):
     assert "storage:0" not in values
 
 
-def test_a_saved_case_keeps_commitments_and_water_in_transit(tmp_path):
+def test_saved_case_keeps_commitments_and_water_in_transit(tmp_path):
     case = load_case(both().write(tmp_path / "case"))
     cobre.save_case(case, tmp_path / "saved")
     again = load_case(tmp_path / "saved")

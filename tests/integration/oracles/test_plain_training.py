@@ -106,7 +106,7 @@ class PlainSddp:
 
 @pytest.mark.parametrize("passes", [1, 3])
 @pytest.mark.parametrize("memory", [0.0, MEMORY])
-def test_bounds_of_every_iteration(tmp_path, memory, passes):
+def test_bounds_match_plain_training_in_every_iteration(tmp_path, memory, passes):
     case = reservoir(memory, passes)
     model = build_noise_model(load_case(write_crafted(tmp_path, case)))
     plain = PlainSddp(case, memory, [opening[:, 0].tolist() for opening in model.openings])
@@ -120,7 +120,7 @@ def test_bounds_of_every_iteration(tmp_path, memory, passes):
     assert history[-1].lower_bound > 1.01 * history[0].lower_bound  # or the cuts would have told nothing
 
 
-def test_passes_take_openings_of_the_tree(tmp_path):
+def test_forward_passes_draw_openings_of_the_tree(tmp_path):
     """Check that each stage of a path is one of the stage's openings, and that every opening is drawn in time."""
     model = build_noise_model(load_case(write_crafted(tmp_path, reservoir(0.0, 1))))
     for stage, openings in enumerate(model.openings):

@@ -26,7 +26,7 @@ def cost_of(case, policy, settings):
 
 
 @pytest.mark.parametrize("iterations", [1, 4])
-def test_an_iteration_estimates_the_cost_of_the_policy_that_it_began_with(tmp_path, iterations):
+def test_iteration_estimates_the_cost_of_the_policy_that_it_began_with(tmp_path, iterations):
     case, result = trained(tmp_path, None, iterations)
     exact = cobre.bound(case, result.policy, method="enumeration")
     found = cost_of(case, result.policy, MANY)
@@ -40,7 +40,7 @@ def test_an_iteration_estimates_the_cost_of_the_policy_that_it_began_with(tmp_pa
 
 
 @pytest.mark.parametrize("risk", [(0.3, 0.6), (0.5, 0.4)])
-def test_paths_by_weight_tell_the_cost_under_a_risk_measure(tmp_path, risk):
+def test_risk_weighted_paths_estimate_nested_cost(tmp_path, risk):
     case, result = trained(tmp_path, risk, iterations=4)
     exact = cobre.bound(case, result.policy, method="enumeration")
     cost = cost_of(case, result.policy, MANY | WEIGHTED).policy_cost
@@ -50,7 +50,7 @@ def test_paths_by_weight_tell_the_cost_under_a_risk_measure(tmp_path, risk):
     assert cost.value > exact.lower_bound
 
 
-def test_plain_paths_do_not_tell_the_cost_under_a_risk_measure(tmp_path):
+def test_plain_paths_give_no_estimate_under_risk_measure(tmp_path):
     _, result = trained(tmp_path, (0.3, 0.6), iterations=3)
     assert all(record.policy_cost is None for record in result.history)
     assert result.policy_cost is None
@@ -58,7 +58,7 @@ def test_plain_paths_do_not_tell_the_cost_under_a_risk_measure(tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
-def test_paths_by_weight_are_the_same_on_any_ranks_and_after_a_resume(tmp_path, share):
+def test_risk_weighted_paths_do_not_depend_on_ranks_or_resume(tmp_path, share):
     settings = {"training.selection.risk_weighted_share": share}
     case, alone = trained(tmp_path / "case", (0.3, 0.6), iterations=6, config_overrides=settings)
     shared = cobre.train(case, num_workers=2, backend="shm", config_overrides=settings)
@@ -72,13 +72,13 @@ def test_paths_by_weight_are_the_same_on_any_ranks_and_after_a_resume(tmp_path, 
     assert [record.policy_cost for record in resumed.history] == [record.policy_cost for record in alone.history]
 
 
-def test_paths_by_weight_are_other_paths(tmp_path):
+def test_risk_weighted_paths_differ_from_plain_paths(tmp_path):
     case, plain = trained(tmp_path, (0.3, 0.6), iterations=4)
     assert cobre.train(case, threads=1, config_overrides=WEIGHTED).digest != plain.digest
 
 
 @pytest.mark.parametrize("risk", [None, (0.5, 0.4)])
-def test_the_rule_gap_stops_a_sampled_study(tmp_path, risk):
+def test_gap_rule_stops_sampled_study(tmp_path, risk):
     case = write_case(tmp_path, reservoirs(risk), forward_passes=8, iterations=60)
     config = json.loads((case / "config.json").read_text())
     config["training"]["stopping_rules"].append({"type": "gap", "relative_tolerance": 1.0, "patience": 2})
@@ -93,7 +93,7 @@ def test_the_rule_gap_stops_a_sampled_study(tmp_path, risk):
     assert kind == "converged" if risk is None else kind in ("levelled_off", "rising")
 
 
-def test_the_rule_gap_is_refused_where_paths_do_not_tell_the_cost(tmp_path):
+def test_gap_rule_is_refused_without_policy_cost_estimate(tmp_path):
     case = write_case(tmp_path, reservoirs((0.3, 0.6)), forward_passes=4, iterations=5)
     config = json.loads((case / "config.json").read_text())
     config["training"]["stopping_rules"].append({"type": "gap", "relative_tolerance": 1.0})
@@ -103,7 +103,7 @@ def test_the_rule_gap_is_refused_where_paths_do_not_tell_the_cost(tmp_path):
 
 
 @pytest.mark.parametrize(("risk", "passes"), [(None, 1), (None, 4), ((0.5, 0.4), 4)])
-def test_few_paths_do_not_take_their_own_cuts_for_chance(tmp_path, risk, passes):
+def test_estimate_from_few_paths_is_not_biased_by_their_own_cuts(tmp_path, risk, passes):
     """Check that the cuts of a path, which raise the cost of its own opening, do not make the policy look cheap."""
     case, result = trained(tmp_path, risk, iterations=4)
     exact = cobre.bound(case, result.policy, method="enumeration")

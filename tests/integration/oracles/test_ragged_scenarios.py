@@ -50,7 +50,7 @@ COUNTS_OF_WEEKS = (1, 1, 1, 5)
 LOAD_MW = 190.0
 
 
-def test_openings_have_mean_and_deviation_of_the_library(tmp_path):
+def test_openings_have_mean_and_deviation_of_scenarios(tmp_path):
     """Weeks with one forecast, then a month with several scenarios; without a reservoir each inflow has its cost."""
     library = [[inflow(stage, scenario) for scenario in range(count)] for stage, count in enumerate(COUNTS_OF_WEEKS)]
     case = CraftedCase(

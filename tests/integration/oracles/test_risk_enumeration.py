@@ -35,11 +35,11 @@ def nested_risk(stage, alpha, share):
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize("alpha", [0.1, 0.25, 0.3, 0.5, 0.6, 1.0])
-def test_bound_is_the_nested_risk(tmp_path, alpha, share):
+def test_bound_equals_nested_risk(tmp_path, alpha, share):
     case = write_case(tmp_path, replace(SYSTEM, risk=(alpha, share)), forward_passes=2, iterations=6)
     assert cobre.train(case, threads=1).lower_bound == pytest.approx(nested_risk(0, alpha, share), rel=1e-12)
 
 
-def test_share_of_zero_is_the_mean(tmp_path):
+def test_lambda_zero_equals_mean(tmp_path):
     case = write_case(tmp_path, replace(SYSTEM, risk=(0.3, 0.0)), forward_passes=2, iterations=6)
     assert cobre.train(case, threads=1).lower_bound == pytest.approx(nested_risk(0, 1.0, 0.0), rel=1e-12)

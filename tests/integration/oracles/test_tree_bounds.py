@@ -23,7 +23,7 @@ from cobre.study.training import training_context
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_both_bounds_are_the_optimum_of_the_whole_tree(tmp_path, name):
+def test_both_bounds_equal_optimum_of_tree(tmp_path, name):
     case = TREES[name]
     result = cobre.train(write_crafted(tmp_path, case), threads=1)
     optimum = tree_optimum(case)
@@ -32,7 +32,7 @@ def test_both_bounds_are_the_optimum_of_the_whole_tree(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["cascade", "averse"])
-def test_the_same_bits_on_any_number_of_ranks_and_threads(tmp_path, name):
+def test_ranks_and_threads_do_not_change_bits(tmp_path, name):
     folder = write_crafted(tmp_path, TREES[name])
     alone = cobre.train(folder, threads=1)
     others = [cobre.train(folder, threads=2), *(cobre.train(folder, num_workers=n, threads=1) for n in (2, 3))]
@@ -62,7 +62,7 @@ def test_sampled_paths_of_a_tree_are_drawn_by_their_probabilities(tmp_path):
 @pytest.mark.parametrize(
     "rule", [{"type": "gap", "tolerance": 1.0}, {"type": "gap", "relative_tolerance": 1e-6}], ids=["$", "percent"]
 )
-def test_a_closed_gap_ends_the_run(tmp_path, rule):
+def test_closed_gap_ends_run(tmp_path, rule):
     case = replace(TREES["binary"], rules=({"type": "iteration_limit", "limit": 50}, rule))
     result = cobre.train(write_crafted(tmp_path, case), threads=1)
     assert result.iterations < 50
@@ -70,7 +70,7 @@ def test_a_closed_gap_ends_the_run(tmp_path, rule):
     assert "exact upper bound" in result.stop_reason
 
 
-def test_the_policy_of_a_tree_is_unchanged_when_written_and_read(tmp_path):
+def test_policy_of_a_tree_is_unchanged_when_written_and_read(tmp_path):
     folder = write_crafted(tmp_path / "case", TREES["cascade"])
     cobre.run.run(folder, tmp_path / "run", threads=1)
     trained = cobre.train(folder, threads=1)
@@ -78,7 +78,7 @@ def test_the_policy_of_a_tree_is_unchanged_when_written_and_read(tmp_path):
     assert stored.scenario_costs == cobre.simulate(folder, trained.policy, threads=1).scenario_costs
 
 
-def test_memory_of_inflows_along_the_branches(tmp_path):
+def test_inflow_lags_follow_branches(tmp_path):
     """Check external inflows of a plant with lags: paths follow the scenarios, and cuts know the lags."""
     case = drawn_tree(11, branches=(2, 2))
     lagged = replace(
@@ -94,7 +94,7 @@ def test_memory_of_inflows_along_the_branches(tmp_path):
     assert result.lower_bound == pytest.approx(plain.lower_bound, rel=1e-9)
 
 
-def test_nodes_without_data_are_the_chain_of_stages(tmp_path):
+def test_nodes_without_data_equal_chain_of_stages(tmp_path):
     """Check that nodes of a stage do not differ where selection is sampled, whatever the transitions."""
     periods = [Period(f"2024-0{m}-01", f"2024-0{m + 1}-01") for m in range(1, 5)]
     chain = CraftedCase(periods=periods, inflow={(0, stage): (60.0, 25.0) for stage in range(4)}, load_mw=150.0)
@@ -107,7 +107,7 @@ def test_nodes_without_data_are_the_chain_of_stages(tmp_path):
     assert results[0].digest == results[1].digest
 
 
-def test_tables_give_node_and_probability_of_paths(tmp_path):
+def test_tables_contain_node_and_probability_of_paths(tmp_path):
     """Check node and probability of each scenario, in our tables and in the exported ones."""
     folder = write_crafted(tmp_path / "case", TREES["fan"])
     cobre.run.run(folder, tmp_path / "run", threads=1)
@@ -142,14 +142,14 @@ def tree_context(folder, measure):
     return training_context(LocalCommunicator(), study, make_solver(study, 1), 1), study.problem.tree
 
 
-def test_a_risk_measure_from_outside_weighs_children_itself(tmp_path):
+def test_plugin_risk_measure_weighs_children(tmp_path):
     context, tree = tree_context(write_crafted(tmp_path, TREES["binary"]), WorstChild())
     results = [iterate_tree(context, tree, iteration, None) for iteration in range(1, 26)]
     assert results[-1].exact == pytest.approx(results[-1].costs.max(), rel=1e-9)  # the worst path, not the mean
     assert results[-1].lower_bound == pytest.approx(results[-1].exact, rel=1e-7)
 
 
-def test_a_risk_measure_without_weights_for_unequal_children_is_refused(tmp_path):
+def test_risk_measure_without_weights_for_unequal_children_is_refused(tmp_path):
     context, tree = tree_context(write_crafted(tmp_path, TREES["binary"]), WorstOpening())
     with pytest.raises(ValidationError, match="WorstOpening has no weights for unequal probabilities"):
         iterate_tree(context, tree, 1, None)

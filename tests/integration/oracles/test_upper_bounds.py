@@ -30,7 +30,7 @@ def trained(folder, system, iterations):
 
 @pytest.mark.parametrize("memory", [None, 0.5])
 @pytest.mark.parametrize("risk", RISKS)
-def test_bounds_enclose_the_optimum(tmp_path, risk, memory):
+def test_bounds_bracket_optimum(tmp_path, risk, memory):
     system = reservoirs(risk, memory)
     case, result = trained(tmp_path, system, iterations=30)
     best = optimum(system)
@@ -43,7 +43,7 @@ def test_bounds_enclose_the_optimum(tmp_path, risk, memory):
 
 
 @pytest.mark.parametrize("method", ["enumeration", "inner"])
-def test_a_bound_holds_for_a_policy_that_has_learned_little(tmp_path, method):
+def test_bounds_hold_for_barely_trained_policy(tmp_path, method):
     system = reservoirs()
     case, result = trained(tmp_path, system, iterations=2)
     assert cobre.bound(case, result.policy, method=method).upper_bound >= optimum(system) * (1 - ABOVE)
@@ -51,7 +51,7 @@ def test_a_bound_holds_for_a_policy_that_has_learned_little(tmp_path, method):
 
 @PATIENT
 @given(small_systems(is_averse=True))
-def test_inner_bounds_of_drawn_systems_lie_above_the_optimum(system):
+def test_inner_bounds_of_random_systems_are_above_optimum(system):
     with tempfile.TemporaryDirectory() as folder:
         case, result = trained(Path(folder), system, iterations=6)
         found = cobre.bound(case, result.policy, method="inner", paths=20)
@@ -59,7 +59,7 @@ def test_inner_bounds_of_drawn_systems_lie_above_the_optimum(system):
     assert found.upper_bound >= best - 1e-7 * max(10_000.0, abs(best))
 
 
-def test_enumeration_is_the_nested_risk_of_every_path(tmp_path):
+def test_enumeration_equals_nested_risk_over_all_paths(tmp_path):
     """Walk all paths under the policy, and fold their costs back by hand."""
     system = reservoirs()
     case, result = trained(tmp_path, system, iterations=3)
@@ -120,7 +120,7 @@ def nested(system, costs, path=()):
     return (1 - share) * sum(values) / len(values) + share * tail / (alpha * len(values))
 
 
-def test_the_sampled_estimate_is_between_the_bounds(tmp_path):
+def test_sampled_estimate_is_between_the_bounds(tmp_path):
     """Check in expectation: lower bound <= estimate <= exact cost of the policy."""
     system = reservoirs()
     case, result = trained(tmp_path, system, iterations=2)
@@ -135,7 +135,7 @@ def test_the_sampled_estimate_is_between_the_bounds(tmp_path):
 
 
 @pytest.mark.parametrize("iterations", [2, 4, 8])
-def test_the_sampled_bound_under_a_risk_measure_errs_on_the_safe_side(tmp_path, iterations):
+def test_sampled_bound_under_a_risk_measure_errs_on_the_safe_side(tmp_path, iterations):
     """Check 50 seeds: the estimate's interval misses the cost more often than in 5 %, the bound is never below it."""
     case, result = trained(tmp_path, reservoirs(), iterations)
     exact = cobre.bound(case, result.policy, method="enumeration")
@@ -146,7 +146,7 @@ def test_the_sampled_bound_under_a_risk_measure_errs_on_the_safe_side(tmp_path, 
     assert sum(bound.policy_cost for bound in found) / 50 <= exact.policy_cost * (1 + 1e-3)
 
 
-def test_the_words_of_an_estimate(tmp_path):
+def test_estimate_is_worded_as_estimate(tmp_path):
     case, result = trained(tmp_path, reservoirs(), iterations=4)
     found = cobre.bound(case, result.policy, method="sampled", paths=50)
     text, content = str(found), found.as_dict()
@@ -162,7 +162,7 @@ def test_the_words_of_an_estimate(tmp_path):
     assert plain["policy_cost"] == plain["upper_bound"]
 
 
-def test_a_rule_that_an_estimate_met_is_not_called_converged(tmp_path):
+def test_rule_that_an_estimate_met_is_not_called_converged(tmp_path):
     case = write_case(tmp_path, reservoirs(), forward_passes=4, iterations=30)
     config = json.loads((case / "config.json").read_text())
     rule = {"type": "upper_bound", "gap_percent": 50.0, "period": 4, "method": "sampled", "paths": 50}
@@ -175,7 +175,7 @@ def test_a_rule_that_an_estimate_met_is_not_called_converged(tmp_path):
     assert "estimated from below" in result.verdict.sentence
 
 
-def test_many_stages_have_no_sampled_bound(tmp_path):
+def test_many_stages_give_no_sampled_bound(tmp_path):
     """Check that weights of up to 3.4 times the probability give no bound over twelve stages."""
     system = reservoirs(risk=(0.25, 0.8))
     system = replace(system, loads=system.loads * 3, noise=system.noise * 3)
@@ -201,7 +201,7 @@ def test_bits_do_not_depend_on_workers_or_threads(tmp_path, method):
     assert alone.as_dict() == shared.as_dict()
 
 
-def test_the_stopping_rule_ends_a_risk_averse_run(tmp_path):
+def test_stopping_rule_ends_a_risk_averse_run(tmp_path):
     case = write_case(tmp_path, reservoirs(), forward_passes=4, iterations=60)
     rules = [
         {"type": "iteration_limit", "limit": 60},
@@ -215,7 +215,7 @@ def test_the_stopping_rule_ends_a_risk_averse_run(tmp_path):
     assert result.lower_bound == pytest.approx(best, rel=0.005)
 
 
-def test_the_command_stores_the_bound_for_the_report(tmp_path):
+def test_command_stores_the_bound_for_the_report(tmp_path):
     case = write_case(tmp_path, reservoirs(), forward_passes=2, iterations=4)
     output = tmp_path / "results"
     assert command("run", case, "-o", output, "--quiet", "--no-report", "--workers", "1").returncode == 0
@@ -229,20 +229,20 @@ def test_the_command_stores_the_bound_for_the_report(tmp_path):
     assert "exact cost of the policy" in (tmp_path / "page.html").read_text()
 
 
-def test_a_directory_without_a_policy_is_refused(tmp_path):
+def test_directory_without_a_policy_is_refused(tmp_path):
     answer = command("bound", tmp_path)
     assert answer.returncode == 8
     assert f"{tmp_path} holds no policy, nor does {tmp_path / 'output'}: give" in answer.stderr
 
 
-def test_a_file_is_no_directory_with_a_policy(tmp_path):
+def test_file_instead_of_directory_is_refused(tmp_path):
     (tmp_path / "file").touch()
     answer = command("bound", tmp_path / "file")
     assert answer.returncode == 8
     assert f"{tmp_path / 'file'} is not a directory: give" in answer.stderr
 
 
-def test_a_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
+def test_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
     """Check that the sampled gap, which would contradict it, is not shown."""
     case = write_case(tmp_path / "case", reservoirs(risk=None), forward_passes=4, iterations=60)
     config = json.loads((case / "config.json").read_text())
@@ -267,7 +267,7 @@ def test_a_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
 
 
 @pytest.mark.parametrize("risk", [None, (0.3, 0.6)])
-def test_a_run_has_one_gap_everywhere(tmp_path, risk):
+def test_run_has_one_gap_everywhere(tmp_path, risk):
     """Check that the gap is that of the policy's cost; its possible size is shown beside it, under its own name."""
     case = write_case(tmp_path / "case", reservoirs(risk), forward_passes=4, iterations=8)
     output = tmp_path / "results"

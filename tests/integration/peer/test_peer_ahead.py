@@ -42,7 +42,7 @@ def theirs(folders):
 
 
 @pytest.mark.parametrize("name", list(ALIKE))
-def test_bounds(name, folders, theirs):
+def test_bounds_match_peer(name, folders, theirs):
     ours = cobre.train(folders[name], threads=1)
     bounds = theirs[name]["bounds"]
     assert ours.lower_bound == pytest.approx(bounds[-1], rel=1e-6 if "uncertain" in name else 1e-9)
@@ -51,7 +51,7 @@ def test_bounds(name, folders, theirs):
 
 
 @pytest.mark.parametrize("name", UNIQUE)
-def test_tables(name, folders, theirs, tmp_path):
+def test_simulated_tables_match_peer(name, folders, theirs, tmp_path):
     cobre.run.run(folders[name], tmp_path, threads=1)
     for table, columns in TABLES.items():
         expected = theirs[name][table]
@@ -63,7 +63,7 @@ def test_tables(name, folders, theirs, tmp_path):
             assert found == pytest.approx(wanted, abs=1e-6), (table, found, wanted)
 
 
-def test_policies_go_both_ways(folders, tmp_path):
+def test_policies_are_exchanged_in_both_directions(folders, tmp_path):
     """Exchange commitments with leads of two and three stages, and water in transit: costs stay the same."""
     case, exported = folders["both"], tmp_path / "exported"
     cobre.run.run(case, tmp_path / "ours", threads=1)

@@ -36,16 +36,16 @@ def check_against_peer(case: Path) -> None:
 
 @PATIENT
 @given(small_systems(is_plain=True))
-def test_drawn_systems(tmp_path_factory, system):
+def test_random_systems_match_peer_bounds(tmp_path_factory, system):
     check_against_peer(write_case(tmp_path_factory.mktemp("case"), system, FORWARD_PASSES, ITERATIONS))
 
 
 @PATIENT
 @given(small_systems(is_plain=True, is_averse=True))
-def test_drawn_systems_with_risk(tmp_path_factory, system):
+def test_random_risk_averse_systems_match_peer_bounds(tmp_path_factory, system):
     check_against_peer(write_case(tmp_path_factory.mktemp("case"), system, FORWARD_PASSES, ITERATIONS))
 
 
 @pytest.mark.parametrize("risk", [(0.5, 0.5), (0.25, 0.5), (0.3, 0.2), (0.3, 1.0)])
-def test_risk_is_a_true_mix_of_mean_and_tail(tmp_path, risk):
+def test_risk_measure_mixes_mean_and_tail(tmp_path, risk):
     check_against_peer(write_case(tmp_path, replace(SYSTEM_WITHOUT_CHOICE, risk=risk), 2, 6))

@@ -31,7 +31,7 @@ def _peer():
     peer_python()
 
 
-def test_lags_and_inflows_of_simulations(tmp_path):
+def test_simulated_lags_and_inflows_match_peer(tmp_path):
     one = ({"type": "iteration_limit", "limit": 1},)
     folders = [
         write_crafted(tmp_path / str(number), replace(CASES[name][0], simulation=SIMULATION, rules=one))

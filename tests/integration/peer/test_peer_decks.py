@@ -158,7 +158,7 @@ def check_tables(ours: pa.Table, theirs: pa.Table, keys: tuple[str, ...], values
     return len(mine)
 
 
-def test_points_of_the_exact_production_function(both):
+def test_exact_production_points_match_peer(both):
     study, output = both
     theirs = pq.read_table(output / "hydro_models" / "fpha_deviation_points.parquet")
     ours = fpha_tables(study.case)["fpha_deviation_points"]
@@ -166,7 +166,7 @@ def test_points_of_the_exact_production_function(both):
     assert check_tables(ours, theirs, ("hydro_id", "stage_id"), names, 1e-9) > 1800
 
 
-def test_planes_of_the_production_function(both):
+def test_production_planes_match_peer(both):
     """Compare planes as functions: some plants have planes there that repeat one another up to rounding."""
     study, output = both
     names = ("gamma_0", "gamma_v", "gamma_q", "gamma_s")
@@ -187,7 +187,7 @@ def _reach(case, hydro) -> np.ndarray:
     return np.array([1.0, hydro.reservoir.max_storage_hm3, flow, 2.0 * flow])
 
 
-def test_evaporation_and_productivities(both):
+def test_evaporation_and_productivities_match_peer(both):
     study, output = both
     case = study.case
     geometry = geometry_by_hydro(case.production.geometry)
@@ -209,7 +209,7 @@ def test_evaporation_and_productivities(both):
             assert compute(row["hydro_id"], stages[row["stage_id"]]) == pytest.approx(row[name], rel=1e-9), name
 
 
-def test_inflow_models(both):
+def test_inflow_models_match_peer(both):
     """Compare statistics, coefficients with the yearly component, and correlations."""
     study, output = both
     found = describe_inflows(study.case)
@@ -234,7 +234,7 @@ def test_inflow_models(both):
     assert check_tables(ours["noise_openings"], theirs, openings, ("value",), 1e-7) == theirs.num_rows
 
 
-def test_every_solve_of_an_iteration(both):
+def test_lp_values_of_an_iteration_match_peer(both):
     """Compare the bound from its cuts, and each cut at its trial point: values of all LPs to 1e-7."""
     study, output = both
     problem, policy = study.problem, read_cobre_python_policy(output / "policy" / "manifest.bin")

@@ -125,27 +125,27 @@ def both():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_bounds(both, name):
+def test_bounds_match_peer(both, name):
     theirs, ours = both[name]
     assert len(ours["bounds"]) == len(theirs["bounds"])
     assert ours["bounds"] == pytest.approx(theirs["bounds"], rel=1e-9)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith(("a lower", "an upper", "above", "below"))])
-def test_slacks(both, name):
+def test_slacks_match_peer(both, name):
     theirs, ours = (side["violations/generic"] for side in both[name])
     for column in ("stage_id", "constraint_id", "slack_value", "slack_cost"):
         assert ours[column] == pytest.approx(theirs[column], rel=1e-9, abs=1e-6), column
 
 
-def test_what_a_diversion_costs_is_in_the_cost_of_spilling(both):
+def test_diversion_cost_is_part_of_spillage_cost(both):
     theirs, ours = (side["costs"] for side in both["a diversion"])
     assert min(theirs["spillage_cost"]) > 0.0
     for column in ("spillage_cost", "turbined_cost", "immediate_cost"):
         assert ours[column] == pytest.approx(theirs[column], rel=1e-9)
 
 
-def test_a_negative_load_feeds_its_bus(both):
+def test_negative_load_feeds_its_bus(both):
     theirs, ours = (side["buses"] for side in both["a negative load"])
     assert min(theirs["load_mw"]) == -30.0
     for column in ("load_mw", "excess_mw", "deficit_mw"):

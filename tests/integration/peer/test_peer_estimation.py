@@ -133,7 +133,7 @@ def both():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_same_model(both, name):
+def test_estimated_model_matches_peer(both, name):
     folder, theirs, inflows = both[name]
     assert isinstance(inflows, list), inflows
     case = load_case(folder)

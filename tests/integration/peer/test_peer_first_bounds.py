@@ -30,7 +30,7 @@ SAME = {"pmo_2025_12_first_12": 5e-8, "pmo_2025_12_v19_first_12": 2e-9}  # the p
 ITERATIONS = 1
 
 
-def test_a_kink_has_room_for_both_slopes():
+def test_both_slopes_are_valid_at_a_kink():
     line = CutLine(1, 0, 10.0, 10.0, "X", their_slope=-3.0, our_slope=-2.0, left=-4.0, right=-1.0)
     assert line.is_kink()
     outside = CutLine(1, 0, 10.0, 10.0, "X", their_slope=-5.0, our_slope=-2.0, left=-4.0, right=-1.0)
@@ -40,7 +40,7 @@ def test_a_kink_has_room_for_both_slopes():
 @pytest.mark.long
 @pytest.mark.timeout(6 * TIMEOUT_S)
 @pytest.mark.parametrize("deck", PEERS)
-def test_every_solve_of_a_training(tmp_path, deck):
+def test_lp_values_of_a_training_match_peers(tmp_path, deck):
     if not (DECKS / deck).exists():
         pytest.skip(f"the deck {deck} is not here: COBRE_DECKS says where it is")
     python, case, settings = PEERS[deck](), tmp_path / "case", overrides(ITERATIONS, scenarios=2)

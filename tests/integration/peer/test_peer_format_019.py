@@ -64,7 +64,7 @@ def bound(case: PlantCase, folder) -> float:
 
 
 @pytest.mark.parametrize("key", OF_TRUNCATION, ids=str)
-def test_negative_inflows_are_those_of_the_format(tmp_path, key):
+def test_negative_inflows_follow_format(tmp_path, key):
     assert bound(TRUNCATED[key], tmp_path) == pytest.approx(OF_TRUNCATION[key], rel=1e-9)
 
 
@@ -78,37 +78,37 @@ def test_minimums_cost_before_a_plant_is_in_service(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", OF_CONSTRAINTS)
-def test_constraints_are_those_of_format_019(tmp_path, name):
+def test_constraints_follow_format_019(tmp_path, name):
     assert bound(CONSTRAINED[name], tmp_path) == pytest.approx(OF_CONSTRAINTS[name], rel=1e-9)
 
 
 @pytest.mark.parametrize("key", OF_FIRST_VOLUMES, ids=str)
-def test_first_volumes_outside_the_limits_of_the_first_stage(tmp_path, key):
+def test_initial_storage_outside_first_stage_limits(tmp_path, key):
     """0.19 starts from the volume that is given; 0.18 moves it to the nearest limit of the stage."""
     assert bound(STARTING[key], tmp_path) == pytest.approx(OF_FIRST_VOLUMES[key], rel=1e-9)
 
 
 @pytest.mark.parametrize("key", OF_PASSING_INFLOWS, ids=str)
-def test_negative_inflows_of_plants_that_are_not_in_service(tmp_path, key):
+def test_negative_inflows_at_plants_out_of_service(tmp_path, key):
     """0.19 corrects them at the plant's own price; 0.18 takes them from the next plant downstream."""
     assert bound(PASSING[key], tmp_path) == pytest.approx(OF_PASSING_INFLOWS[key], rel=1e-9)
 
 
 @pytest.mark.parametrize("key", REACHED, ids=str)
-def test_a_minimum_that_can_be_reached_is_hard(tmp_path, key):
+def test_reachable_minimum_storage_is_hard(tmp_path, key):
     folder = REACHED[key].write(tmp_path)
     assert cobre.train(folder).lower_bound == pytest.approx(OF_REACHED_MINIMUMS, rel=1e-9)
     assert "may be violated" not in str(cobre.validate(folder).warnings)
 
 
 @pytest.mark.parametrize(("blocks", "limit", "short_hm3"), [(1, 200.0, 8.02), (2, 180.0, 34.01), (2, 200.0, 54.01)])
-def test_a_minimum_out_of_reach_holds_at_a_price(tmp_path, blocks, limit, short_hm3):
+def test_unreachable_minimum_storage_has_a_price(tmp_path, blocks, limit, short_hm3):
     """Novomodelo 0.19.1 stops with an infeasible first stage; the shortfall costs 10,000 $/hm3 here."""
     case = replace(REACHED[1, 180.0], blocks=blocks, limits_hm3=(limit, 1000.0))
     assert bound(case, tmp_path) == pytest.approx(OF_REACHED_MINIMUMS + short_hm3 * 10_000.0, rel=1e-9)
 
 
-def test_a_minimum_that_rises_later_is_kept_as_far_as_it_pays(tmp_path):
+def test_rising_minimum_storage_is_met_as_far_as_it_pays(tmp_path):
     """All water but 500 hm3 is turbined: 300 hm3, and 35, 42.5 and 46.25 m3/s in months of 730 hours.
 
     A forward pass without cuts empties the reservoir first, which ends Novomodelo's training with an infeasible stage.
@@ -134,7 +134,7 @@ def test_validation_names_minimums_out_of_reach(tmp_path):
         assert part in found[0]
 
 
-def test_novomodelo_finds_the_same_today(tmp_path):
+def test_installed_novomodelo_agrees(tmp_path):
     python = novomodelo_python()
     folders = [case.write(tmp_path / str(number)) for number, case in enumerate(EVERYTHING.values())]
     done = subprocess.run(

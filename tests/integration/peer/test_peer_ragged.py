@@ -35,7 +35,7 @@ def ragged(counts: tuple[int, ...]) -> CraftedCase:
     )
 
 
-def test_bounds_and_trajectories(tmp_path):
+def test_ragged_bounds_and_trajectories_match_peer(tmp_path):
     folders = [write_crafted(tmp_path / str(number), ragged(counts)) for number, counts in enumerate(COUNTS)]
     for counts, folder, theirs in zip(COUNTS, folders, peer_tables(folders), strict=True):
         trained = cobre.train(folder, threads=1)

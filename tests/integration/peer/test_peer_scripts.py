@@ -46,7 +46,7 @@ def differences(left, right, path=""):
 
 @pytest.mark.parametrize("case", ["two_reservoirs", "four_regions"])
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_the_same_script_gives_the_same(tmp_path, script, case):
+def test_script_gives_same_results_in_both_programs(tmp_path, script, case):
     """Compare both programs where cobre-python is found; `test_..._on_ours` below run everywhere."""
     python = peer_python()
     folders = [tmp_path / name for name in ("theirs", "ours")]
@@ -72,7 +72,7 @@ def one_line_changed(text):
 
 
 @pytest.mark.parametrize("script", [*SCRIPTS, "policies"])
-def test_a_script_for_novomodelo_gives_the_same_with_one_line_changed(tmp_path, script):
+def test_script_for_novomodelo_gives_the_same_with_one_line_changed(tmp_path, script):
     python = novomodelo_python()
     text = for_novomodelo(POLICIES if script == "policies" else SCRIPTS[script])
     folders = [tmp_path / name for name in ("theirs", "ours")]
@@ -83,14 +83,14 @@ def test_a_script_for_novomodelo_gives_the_same_with_one_line_changed(tmp_path, 
     assert differences(found, theirs) == []
 
 
-def test_policies_of_novomodelo_scripts_on_ours(tmp_path):
+def test_novomodelo_policy_script_runs_here(tmp_path):
     text = one_line_changed(for_novomodelo(POLICIES))
     found = run_script(sys.executable, [], text, EXAMPLES / "two_reservoirs", tmp_path)
     assert found["is_raised"] and found["retired"] == found["no_scale"] == found["states"] == ["ValueError"]
     assert found["keys"] == ["metadata", "stage_bases", "stage_cuts", "stage_states"]
 
 
-def test_a_whole_run_on_ours(tmp_path):
+def test_whole_run_script_runs_here(tmp_path):
     found = ours("whole_run", "two_reservoirs", tmp_path)
     assert found["iterations"] == found["producer"] == found["iterations_in_table"] == 4
     assert found["bounds"] == [row[1:3] for row in found["told"]]
@@ -101,7 +101,7 @@ def test_a_whole_run_on_ours(tmp_path):
     assert max(found["water"]) <= 0
 
 
-def test_step_by_step_on_ours(tmp_path):
+def test_step_by_step_script_runs_here(tmp_path):
     found = ours("step_by_step", "two_reservoirs", tmp_path)
     assert found["iterations"] == [5, 5]
     assert found["bounds"][0] == found["bounds"][2]
@@ -111,7 +111,7 @@ def test_step_by_step_on_ours(tmp_path):
     assert found["summary"] == {"n_scenarios": 2, "completed": 2}
 
 
-def test_errors_on_ours(tmp_path):
+def test_error_script_runs_here(tmp_path):
     found = ours("errors", "two_reservoirs", tmp_path)
     assert found["invalid"] == [["CobreError", ["ValueError"]]] * 3
     assert (found["is_valid"], found["nowhere"]) == (False, False)

@@ -53,7 +53,7 @@ def test_no_column_is_missing(both):
             assert [column for column in known if column in columns] == list(columns)
 
 
-def test_every_number_that_is_unique(both):
+def test_unique_numbers_match_peer(both):
     case, theirs, ours = both
     for name, columns in theirs["tables"].items():
         chosen = set(columns) - CODES - MEASURED - SHARED_OUT - LINES
@@ -63,7 +63,7 @@ def test_every_number_that_is_unique(both):
         assert differences(mine, its, name) == []
 
 
-def test_codes_are_theirs_by_meaning(both):
+def test_codes_match_peer_dictionary(both):
     """cobre-python writes constants; ours are the codes by its dictionary."""
     _, theirs, ours = both
     for name, columns in theirs["values"].items():
@@ -85,7 +85,7 @@ def test_facts_and_cuts_have_the_same_keys(both):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_their_policy_is_ours_to_simulate(tmp_path, case):
+def test_peer_policy_can_be_simulated_here(tmp_path, case):
     theirs = run_script(peer_python(), ["-I"], SIMULATE_OWN, EXAMPLES / case, tmp_path / "theirs")
     ours = run_script(sys.executable, [], SIMULATE_THEIRS, EXAMPLES / case, tmp_path / "theirs")
     if case != "two_reservoirs":
@@ -93,7 +93,7 @@ def test_their_policy_is_ours_to_simulate(tmp_path, case):
     assert differences(ours, theirs) == []
 
 
-def test_their_policy_is_ours_to_go_on_from(tmp_path):
+def test_training_continues_from_peer_policy(tmp_path):
     case = EXAMPLES / "two_reservoirs"
     run_script(peer_python(), ["-I"], TABLES, case, tmp_path / "first")
     for name in ("theirs", "ours"):
@@ -102,7 +102,7 @@ def test_their_policy_is_ours_to_go_on_from(tmp_path):
     assert differences(run_script(sys.executable, [], WARM_START, case, tmp_path / "ours"), theirs) == []
 
 
-def test_their_schemas_have_ours_beside_them(tmp_path):
+def test_peer_schemas_have_counterparts(tmp_path):
     text = "import sys, cobre.schema; print(cobre.schema.export(sys.argv[1]))"
     for python, flags, name in ((peer_python(), ["-I"], "theirs"), (sys.executable, [], "ours")):
         environ = {**os.environ, "COBRE_COMM_BACKEND": ""}

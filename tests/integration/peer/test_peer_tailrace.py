@@ -117,7 +117,7 @@ def both():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_same_planes(both, name):
+def test_fitted_planes_match_peer(both, name):
     folder = both[name]
     ours = fpha_tables(load_case(folder))
     theirs = folder.with_name(f"{folder.name}_out") / "hydro_models"

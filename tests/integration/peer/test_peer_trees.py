@@ -13,7 +13,7 @@ def _peer():
     peer_python()
 
 
-def test_bounds_and_paths(tmp_path):
+def test_tree_bounds_and_path_costs_match_peer(tmp_path):
     folders = [write_crafted(tmp_path / str(number), case) for number, case in enumerate(TREES.values())]
     for name, folder, theirs in zip(TREES, folders, peer_tables(folders), strict=True):
         trained = cobre.train(folder, threads=1)

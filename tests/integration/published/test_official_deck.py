@@ -60,7 +60,7 @@ def test_no_season_of_a_plant_differs(description):
     assert different == []
 
 
-def test_statistics_are_those_of_the_deck(description):
+def test_statistics_match_deck(description):
     statistics = description.statistics
     rows = by_stage("inflow_seasonal_stats", statistics.hydro_ids, "mean_m3s", "std_m3s")
     for (column, stage), [(mean, std)] in rows.items():
@@ -68,7 +68,7 @@ def test_statistics_are_those_of_the_deck(description):
         assert statistics.std_m3s[stage, column] == pytest.approx(std, rel=1e-12, abs=1e-12)
 
 
-def test_published_case_with_unobserved_lags():
+def test_d12_unobserved_lags_give_published_cost():
     """Check d12: an estimated model with a yearly component reads lags 3 to 12, which no window covers."""
     result = cobre.train(DECKS / "d12-par-annual", threads=1)
     assert result.lower_bound == pytest.approx(16_600_569_457.532_47, rel=1e-6)
@@ -77,7 +77,7 @@ def test_published_case_with_unobserved_lags():
     assert "lag 3, 4, 5, 6, 7, 8, 9, 10, 11, 12" in warning
 
 
-def test_notes_on_the_noise_model_of_the_deck(deck):
+def test_noise_model_notes_of_deck(deck):
     notes = [str(note) for note in build_noise_model(deck).notes]
     assert any("hydro_id 105 (XINGO): seasons 0, 1, 2" in note and "the same whole number" in note for note in notes)
     assert any("hydro_id 49 (JORDAO)" in note and "negative" in note for note in notes)

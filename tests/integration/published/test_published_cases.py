@@ -42,7 +42,7 @@ DETERMINISTIC = (
 
 
 @pytest.mark.parametrize("expected", DETERMINISTIC, ids=lambda expected: expected.name)
-def test_the_deterministic_case_has_the_published_cost(expected):
+def test_deterministic_case_has_the_published_cost(expected):
     result = cobre.train(CASES / expected.name, threads=1)
     assert result.lower_bound == pytest.approx(expected.cost, abs=expected.tolerance, rel=0.0)
 
@@ -70,19 +70,19 @@ def toy():
     return cobre.train(CASES / "1dtoy", threads=2)
 
 
-def test_1dtoy_lower_bounds(toy):
+def test_1dtoy_lower_bounds_match_published(toy):
     found = [record.lower_bound for record in toy.history[:3]]
     assert found[0] == pytest.approx(1_036_235.144379, abs=5e-7, rel=0.0)
     assert found[1:] == [pytest.approx(1.38612e6, abs=5.0, rel=0.0), pytest.approx(1.39921e6, abs=5.0, rel=0.0)]
 
 
-def test_1dtoy_upper_bounds(toy):
+def test_1dtoy_upper_bounds_match_published(toy):
     found = [record.upper_bound for record in toy.history[:3]]
     assert found[0] == pytest.approx(2_747_183.279348, abs=5e-7, rel=0.0)
     assert found[1:] == [pytest.approx(5.89958e5, abs=0.5, rel=0.0), pytest.approx(2.23298e6, abs=5.0, rel=0.0)]
 
 
-def test_1dtoy_runs_as_many_iterations_as_it_says(toy):
+def test_1dtoy_runs_its_iteration_limit(toy):
     assert toy.iterations == 128
     assert "iteration limit of 128" in toy.stop_reason
 
@@ -93,12 +93,12 @@ def four_regions():
 
 
 @pytest.mark.timeout(900)
-def test_4ree_first_lower_bound(four_regions):
+def test_4ree_first_lower_bound_matches_published(four_regions):
     assert four_regions.history[0].lower_bound == pytest.approx(60_252_226_351.2903, rel=1e-12)
 
 
 @pytest.mark.timeout(900)
-def test_4ree_final_lower_bound(four_regions):
+def test_4ree_final_lower_bound_matches_published(four_regions):
     """Degenerate vertices leave a choice of cuts, so the way there differs; the end does not."""
     assert four_regions.iterations == 256
     assert four_regions.lower_bound == pytest.approx(6.08663e10, rel=1e-4)

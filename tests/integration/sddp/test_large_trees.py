@@ -11,7 +11,7 @@ DECK = Path(__file__).resolve().parents[4] / "shared" / "decks" / "decomp_2024_0
 
 
 @pytest.mark.skipif(not DECK.is_dir(), reason="the published deck decomp_2024_05 is not here")
-def test_a_common_basis_changes_pivots_and_no_cost(monkeypatch):
+def test_shared_basis_changes_pivots_but_no_cost(monkeypatch):
     warm = cobre.train(DECK, iterations=2, threads=1)
     shared = cobre.train(DECK, iterations=2, num_workers=2, backend="shm")
     assert shared.digest == warm.digest

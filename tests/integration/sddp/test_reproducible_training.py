@@ -37,6 +37,6 @@ def test_order_of_declaration_changes_no_bit(tmp_path, reference, seed):
     assert digest(write_shuffled(CASE, tmp_path, seed)) == reference
 
 
-def test_another_case_has_another_digest(reference):
+def test_different_case_has_different_digest(reference):
     other = cobre.train(CASE, threads=1, iterations=ITERATIONS, config_overrides={"training.tree_seed": 43})
     assert other.digest != reference

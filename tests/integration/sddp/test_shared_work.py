@@ -45,7 +45,7 @@ def late_in_turns(rank, job):
 
 
 @pytest.mark.parametrize("is_late", [late_always, late_in_turns])
-def test_a_late_rank_has_no_work_left(case, alone, is_late):
+def test_late_rank_has_no_work_left(case, alone, is_late):
     def work(comm):
         def before(job, counter, units):
             if is_late(comm.rank, job):
@@ -102,7 +102,7 @@ def test_number_of_workers_does_not_change_a_simulation(case, ranks, threads):
     assert outcomes[0][1] == digest
 
 
-def test_nodes_of_a_tree_are_solved_by_the_rank_that_is_free(tmp_path):
+def test_free_rank_solves_tree_nodes(tmp_path):
     """Let the other rank come late to every stage of the tree, forward and backward, and find nothing left."""
     folder = write_crafted(tmp_path, TREES["cascade"])
 
@@ -118,7 +118,7 @@ def test_nodes_of_a_tree_are_solved_by_the_rank_that_is_free(tmp_path):
 
 
 @pytest.mark.parametrize("job", [1, 7])
-def test_a_rank_that_dies_with_a_unit_in_its_hands_is_named(case, job):
+def test_rank_dying_with_a_unit_is_named(case, job):
     """Check that no other rank takes that unit: the survivor learns at the end of the job which rank is missing."""
     name = f"cobre-unit-{secrets.token_hex(4)}"
     ranks = [start_python(PROGRAM, str(rank), name, str(case), str(job)) for rank in range(2)]

@@ -49,7 +49,7 @@ def alone(case):
     return {passes: trained(case, passes, threads=1).digest for passes in (1, 3)}
 
 
-def test_the_stages_are_large(case):
+def test_case_has_large_stages(case):
     problem = prepare(load_case(case)).problem
     assert all(problem.is_large(stage) for stage in range(STAGES))
 
@@ -73,7 +73,7 @@ def test_ranks_without_shared_memory_change_no_bit(case, alone, monkeypatch):
 
 
 @pytest.mark.parametrize(("threads", "passes", "units"), [(1, 1, 8), (3, 1, 8), (2, 40, 4 * 40)])
-def test_the_number_of_blocks_depends_on_passes_and_not_on_threads(case, monkeypatch, threads, passes, units):
+def test_number_of_blocks_depends_on_passes_not_threads(case, monkeypatch, threads, passes, units):
     solved, solve = [], training_passes.solve_openings
 
     def noted(context, iteration, plan):
@@ -86,7 +86,7 @@ def test_the_number_of_blocks_depends_on_passes_and_not_on_threads(case, monkeyp
     assert solved == [(units, 20 * passes)] * (STAGES - 1)
 
 
-def test_blocks_change_pivots_and_no_optimum(case, alone, monkeypatch):
+def test_blocks_change_pivots_but_no_optimum(case, alone, monkeypatch):
     """Two chains from the sampled opening to both ends instead; the first bound has cuts of unique slopes."""
     blocks = trained(case, threads=1)
     monkeypatch.setattr(Problem, "is_large", lambda *_: False)
@@ -102,7 +102,7 @@ def test_blocks_change_pivots_and_no_optimum(case, alone, monkeypatch):
 SELECTED = {"training.cut_selection.selection": {"method": "level1", "check_frequency": 1}}
 
 
-def test_the_bound_is_solved_again_without_a_pivot(case):
+def test_bound_is_solved_again_without_a_pivot(case):
     study = prepare(load_case(case))
     with create_communicator(LocalConfig()) as comm:
         context = training_context(comm, study, make_solver(study, 1), 2)
@@ -124,7 +124,7 @@ def test_the_bound_is_solved_again_without_a_pivot(case):
 
 
 @pytest.mark.parametrize("selected", [{}, SELECTED], ids=["all cuts", "level 1"])
-def test_a_resumed_run_continues_with_the_bases_of_the_bound(case, tmp_path, selected):
+def test_resumed_run_continues_with_the_bases_of_the_bound(case, tmp_path, selected):
     settings = {"training.selection.forward_passes": 2, **selected}
     whole = cobre.train(case, threads=1, iterations=4, config_overrides=settings)
     kept = {"config_overrides": settings, "checkpoints": tmp_path / "kept", "checkpoint_every": 1}

@@ -38,7 +38,7 @@ def test_water_in_transit_at_the_end_has_its_value(tmp_path, delay, after):
     assert without.lower_bound < 0.9 * cost
 
 
-def test_stages_of_other_hours_than_their_dates(tmp_path):
+def test_water_travels_by_block_hours_not_dates(tmp_path):
     """The policy knows the block hours of its stages: water travels by them, not by the calendar."""
     whole = travelling(stages=WHOLE, load={0: list(LOADS[:WHOLE])})  # 730 hours in each month
     first = travelling(stages=FIRST, load={0: list(LOADS[:FIRST])})
@@ -46,7 +46,7 @@ def test_stages_of_other_hours_than_their_dates(tmp_path):
     assert cobre.train(first_stages(first, tmp_path), threads=1).lower_bound == pytest.approx(cost, rel=1e-9)
 
 
-def test_commitments_and_water_with_uncertain_inflow(tmp_path):
+def test_commitments_and_transit_under_uncertain_inflow(tmp_path):
     cost = trained_whole(water_and_power(WHOLE, **RANDOM), tmp_path)
     case = first_stages(water_and_power(FIRST, AFTER["alike"], **RANDOM), tmp_path)
     assert cobre.train(case, threads=1).lower_bound == pytest.approx(cost, rel=1e-6)

@@ -106,7 +106,7 @@ def notes_of(case):
     return [note for note in prepare(load_case(case)).notes if note.startswith("policy.boundary")]
 
 
-def test_the_record_of_a_run_has_names_volumes_and_past_inflows(long_run):
+def test_record_of_a_run_has_names_volumes_and_past_inflows(long_run):
     source = source_of(long_run / "policy" / "policy.bin")
     assert source.hydros == {0: GATE, 1: UPPER, 2: LOWER}
     assert source.volumes == {0: 12.0}
@@ -115,7 +115,7 @@ def test_the_record_of_a_run_has_names_volumes_and_past_inflows(long_run):
     assert known[2, "2023-11-01"] == OBSERVED[LOWER][0]
 
 
-def test_plants_that_are_numbered_otherwise_cost_the_same(tmp_path, long_run):
+def test_renumbered_plants_cost_the_same(tmp_path, long_run):
     """Number plants as in the policy; then in another order, with names written differently, without observations."""
     alike = with_boundary(write(tmp_path / "alike", (GATE, UPPER, LOWER), SHORT, memory=False), long_run)
     cost = bound(alike)
@@ -128,7 +128,7 @@ def test_plants_that_are_numbered_otherwise_cost_the_same(tmp_path, long_run):
     assert bound(write(tmp_path / "without", (LOWER, UPPER, GATE), SHORT, memory=False)) < 0.9 * cost
 
 
-def test_a_plant_of_one_volume_joins_the_intercepts(tmp_path, long_run):
+def test_plant_of_one_volume_joins_the_intercepts(tmp_path, long_run):
     """Without the gate the water is worth as much as with it: its volume is a constant of the policy's cuts."""
     with_gate, without = (
         prepare(load_case(with_boundary(write(tmp_path / str(at), names, SHORT, memory=False), long_run)))
@@ -143,7 +143,7 @@ def test_a_plant_of_one_volume_joins_the_intercepts(tmp_path, long_run):
     assert any("they count as zero: Gate" in note for note in without.notes)
 
 
-def test_a_reservoir_that_the_policy_does_not_know_is_an_error(tmp_path, long_run):
+def test_reservoir_that_the_policy_does_not_know_is_an_error(tmp_path, long_run):
     case = with_boundary(write(tmp_path / "case", (LATER, LOWER, UPPER), SHORT, memory=False), long_run)
     report = cobre.validate(case)
     assert [problem for problem in report.errors if "does not price the water of hydro 0 (Later)" in str(problem)]
@@ -155,7 +155,7 @@ def test_strict_refuses_plants_without_a_counterpart(tmp_path, long_run):
         prepare(load_case(case))
 
 
-def test_the_command_line_names_the_policy(tmp_path, long_run):
+def test_command_line_names_the_policy(tmp_path, long_run):
     case = write(tmp_path / "case", (LOWER, UPPER, GATE), SHORT, memory=False, is_observed=False)
     arguments = ["run", str(case), "--boundary", str(long_run), "--output", str(tmp_path / "out"), "--quiet", "--json"]
     done = CliRunner().invoke(main, [*arguments, "--workers", "1", "--threads", "1"])

@@ -45,7 +45,7 @@ def make_dearer(case):
     path.write_text(json.dumps(content))
 
 
-def test_a_bound_of_a_changed_case_is_refused_and_the_file_is_named(run):
+def test_bound_of_a_changed_case_is_refused_and_the_file_is_named(run):
     make_dearer(run / "case")
     answer = command("bound", run / "results")
     assert answer.returncode == POLICY
@@ -54,7 +54,7 @@ def test_a_bound_of_a_changed_case_is_refused_and_the_file_is_named(run):
     assert not (run / "results" / "bound.json").exists()
 
 
-def test_a_reformatted_case_is_the_same_problem(run):
+def test_reformatted_case_is_the_same_problem(run):
     """Another layout of the file, and another iteration limit, change nothing that a bound depends on."""
     path = run / "case" / THERMALS
     path.write_text(json.dumps(json.loads(path.read_text()), indent=8))
@@ -64,7 +64,7 @@ def test_a_reformatted_case_is_the_same_problem(run):
     assert command("bound", run / "results").returncode == 0
 
 
-def test_the_place_of_a_case_that_has_moved_can_be_named(run):
+def test_moved_case_can_be_given(run):
     expected = command("bound", run / "results").stdout
     (run / "case").rename(run / "moved")
     lost = command("bound", run / "results")
@@ -75,7 +75,7 @@ def test_the_place_of_a_case_that_has_moved_can_be_named(run):
     assert (run / "results" / "bound.json").exists()
 
 
-def test_the_place_is_checked_too(run):
+def test_given_case_is_checked(run):
     shutil.copytree(run / "case", run / "other")
     make_dearer(run / "other")
     answer = command("bound", run / "results", "--case", run / "other")
@@ -93,7 +93,7 @@ def test_policy_without_study_json_is_refused_for_a_changed_case(run, tmp_path):
     assert "trained on a different problem. Bounds for" in answer.stderr
 
 
-def test_policies_in_memory_are_checked(trained):
+def test_policy_in_memory_is_checked_against_case(trained):
     case = cobre.load_case(trained / "case")
     policy = cobre.train(case, threads=1).policy
     assert cobre.bound(case, policy, threads=1).notes == ()
@@ -133,21 +133,21 @@ def test_warm_start_with_cuts_of_another_problem_warns(run, tmp_path):
     assert "its cuts may be too high for this one, and so may the lower bound" in finished.stderr
 
 
-def test_a_run_that_cannot_be_resumed_names_the_file(run):
+def test_run_that_cannot_be_resumed_names_the_file(run):
     make_dearer(run / "case")
     finished = command("run", run / "case", "-o", run / "results", "--resume", "--quiet", *ONE_PROCESS)
     assert finished.returncode == POLICY
     assert "changed file: system/thermals.json" in finished.stderr
 
 
-def test_a_report_of_a_run_whose_case_has_changed_notes_it(run):
+def test_report_of_a_run_whose_case_has_changed_notes_it(run):
     assert "has changed" not in command("report", run / "results").stderr
     make_dearer(run / "case")
     finished = command("report", run / "results")
     assert f"note: {run / 'case'} has changed since this run (changed file: {THERMALS})" in finished.stderr
 
 
-def test_a_comparison_names_the_files_that_differ(run, tmp_path):
+def test_comparison_names_the_files_that_differ(run, tmp_path):
     make_dearer(run / "case")
     command("run", run / "case", "-o", tmp_path / "out", "--quiet", "--no-report", *ONE_PROCESS)
     finished = command("compare", run / "results", tmp_path / "out", "--bits")

@@ -40,7 +40,7 @@ def counted(bounds):
 
 
 @pytest.mark.parametrize(("backend", "workers"), [("shm", 2), ("tcp", 2), ("auto", 3)])
-def test_workers_give_the_result_of_one_process(case, alone, backend, workers):
+def test_workers_give_result_of_one_process(case, alone, backend, workers):
     result = cobre.train(case, num_workers=workers, backend=backend, iterations=ITERATIONS)
     assert result.digest == alone.digest
     assert counted(result.bounds).equals(counted(alone.bounds))
@@ -51,7 +51,7 @@ def test_workers_give_the_result_of_one_process(case, alone, backend, workers):
     assert all(report.wall_s >= report.busy_s > 0 for report in result.workers)
 
 
-def test_more_workers_than_paths_are_legal(case, alone):
+def test_more_workers_than_paths_is_allowed(case, alone):
     result = cobre.train(case, num_workers=alone.history[0].forward_passes + 1, iterations=ITERATIONS)
     assert result.digest == alone.digest
 
@@ -100,7 +100,7 @@ def test_exception_of_the_callback_ends_the_run(case, workers):
     assert calls == [1]
 
 
-def test_the_error_of_a_worker_names_the_rank_and_the_cause(tmp_path):
+def test_error_of_a_worker_names_the_rank_and_the_cause(tmp_path):
     """Check the error of whichever rank took the infeasible path."""
     with pytest.raises(StageFailedError, match=r"trial point [23]:") as caught:
         cobre.train(write_demanding_case(tmp_path), num_workers=2)
@@ -112,7 +112,7 @@ def test_the_error_of_a_worker_names_the_rank_and_the_cause(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_an_invalid_case_is_the_same_error_with_workers(tmp_path, workers, alone):
+def test_invalid_case_is_the_same_error_with_workers(tmp_path, workers, alone):
     case = small_copy(QUICK_CASE, tmp_path)
     (case / "stages.json").unlink()
     runs = (
@@ -126,7 +126,7 @@ def test_an_invalid_case_is_the_same_error_with_workers(tmp_path, workers, alone
         assert isinstance(caught.value.__cause__, WorkerError) == (workers is not None)
 
 
-def test_a_killed_worker_has_no_inner_error(case):
+def test_killed_worker_has_no_inner_error(case):
     def kill_rank_1(event):
         if event.iteration == 2 and event.worker == 1:
             os.kill(ranks_below(os.getpid())[1], signal.SIGKILL)
@@ -137,12 +137,12 @@ def test_a_killed_worker_has_no_inner_error(case):
 
 
 @pytest.mark.parametrize("workers", [0, -1, True, 2.5, "2", 5000])
-def test_numbers_of_workers_that_cannot_be(case, workers):
+def test_impossible_worker_counts_are_refused(case, workers):
     with pytest.raises((InitializationFailedError, TypeError, ValueError), match=r"workers|ranks"):
         cobre.train(case, num_workers=workers)
 
 
-def test_backends_that_do_not_exist(case):
+def test_unknown_backend_is_refused(case):
     with pytest.raises(InvalidBackendError, match="pigeon"):
         cobre.train(case, num_workers=2, backend="pigeon")
 
@@ -159,7 +159,7 @@ def test_checkpoints_of_a_script_lead_to_the_same_bits(case, alone, tmp_path):
     assert resumed.iterations == ITERATIONS
 
 
-def test_time_limit_gives_the_result_so_far(case):
+def test_time_limit_returns_result_so_far(case):
     result = cobre.train(case, iterations=1_000_000, time_limit_s=0.2, num_workers=2)
     assert "time limit" in result.stop_reason
     assert result.policy.iterations == result.iterations >= 1
@@ -177,24 +177,24 @@ def typed(case):
     return TYPED.format(case=str(case), iterations=ITERATIONS)
 
 
-def test_from_a_shell_of_python(case, alone):
+def test_works_in_python_shell(case, alone):
     code, out, err = run_python("-i", "-q", typed=typed(case))
     assert f"DIGEST {alone.digest}" in out, (code, err)
 
 
-def test_from_a_command_line(case, alone):
+def test_works_with_python_c(case, alone):
     code, out, err = run_python("-c", typed(case))
     assert (code, out) == (0, f"DIGEST {alone.digest}\n"), err
 
 
-def test_from_a_script_without_a_main_guard(case, alone, tmp_path):
+def test_script_needs_no_main_guard(case, alone, tmp_path):
     script = tmp_path / "study.py"
     script.write_text(typed(case))
     code, out, err = run_python(script)
     assert (code, out) == (0, f"DIGEST {alone.digest}\n"), err
 
 
-def test_ctrl_c_gives_a_script_the_result_so_far(case, tmp_path):
+def test_ctrl_c_returns_result_so_far_to_script(case, tmp_path):
     program = f"""
         import cobre
         def show(event):
@@ -211,7 +211,7 @@ def test_ctrl_c_gives_a_script_the_result_so_far(case, tmp_path):
     assert "STOPPED" in out and "Ctrl-C" in out
 
 
-def test_processes_that_were_started_elsewhere_are_one_world(case, tmp_path):
+def test_processes_started_elsewhere_form_one_world(case, tmp_path):
     """Start ranks as containers do: the same command everywhere, and variables that identify each."""
     reference = References(case, tmp_path / "reference").digest(ITERATIONS)
     world = {
@@ -230,7 +230,7 @@ def test_processes_that_were_started_elsewhere_are_one_world(case, tmp_path):
     assert digest_of(output) == reference
 
 
-def test_a_script_in_such_a_world_gets_the_result_on_every_rank(case, alone):
+def test_script_in_external_world_gets_result_on_every_rank(case, alone):
     world = {
         "COBRE_TCP_COORDINATOR": new_address(),
         "COBRE_TCP_SIZE": "2",

@@ -64,7 +64,7 @@ def test_processes_of_multiprocessing_train_with_their_communicator(case, alone)
     assert second.endswith("tables []")
 
 
-def test_the_program_with_multiprocessing_ends_when_its_ranks_fail(tmp_path):
+def test_program_with_multiprocessing_ends_when_its_ranks_fail(tmp_path):
     with no_leaks() as check:
         done = subprocess.run(
             [sys.executable, PROGRAMS / "spawn_training.py", "2", tmp_path / "no_case"],
@@ -120,7 +120,7 @@ def everything(comm, case, folder):
     )
 
 
-def test_a_communicator_serves_many_studies_and_stays_open(case, alone, tmp_path):
+def test_communicator_serves_many_studies_and_stays_open(case, alone, tmp_path):
     with LocalCommunicator() as comm:
         expected = everything(comm, case, tmp_path / "one")
         assert comm.state == "open"
@@ -148,7 +148,7 @@ def test_environment_variables_changed_during_training_are_ignored(case, alone, 
     assert launch.run(with_another_world_s_variables, 2, "shm", (case,)) == [(alone.digest, "shm")] * 2
 
 
-def test_the_gap_of_iterations_and_result_is_that_to_the_cost_of_the_policy(case):
+def test_gap_refers_to_policy_cost_in_iterations_and_result(case):
     """Not that to the mean of a few sampled paths, which is below the lower bound now and then."""
     events = []
     trained = cobre.train(case, iterations=ITERATIONS, threads=1, progress_callback=events.append)
@@ -160,7 +160,7 @@ def test_the_gap_of_iterations_and_result_is_that_to_the_cost_of_the_policy(case
     assert "gap" in repr(trained) and "upper bound" not in repr(trained)
 
 
-def test_a_callback_is_not_taken_for_the_switch_of_progress(case):
+def test_callback_is_not_mistaken_for_progress_flag(case):
     with pytest.raises(
         TypeError, match=r"progress: expected True or False, got <.*`progress_callback` takes a function"
     ):
@@ -180,7 +180,7 @@ def mapped_segments():
     return sum("/dev/shm/" in line or "memfd:" in line for line in Path("/proc/self/maps").read_text().splitlines())
 
 
-def test_memory_of_a_study_is_released_although_the_communicator_stays(case):
+def test_study_memory_is_released_with_open_communicator(case):
     for before, after in launch.run(shared_memory_of, 2, "shm", (case, 3)):
         assert before > 0
         assert after <= before
@@ -196,7 +196,7 @@ def failing(comm, case):
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_an_error_reaches_all_ranks_and_closes_no_borrowed_communicator(case, tmp_path, backend):
+def test_error_reaches_all_ranks_and_closes_no_borrowed_communicator(case, tmp_path, backend):
     broken = small_copy(case, tmp_path)
     (broken / "config.json").write_text("{}")
     found = launch.run(failing, 2, backend, (broken,), output=launch.discard)
@@ -224,7 +224,7 @@ def with_arguments_of_its_own(comm, arguments):
     ],
     ids=["iterations", "iterations, two hosts", "setting", "config.json", "files", "object"],
 )
-def test_ranks_that_ask_for_different_trainings_are_refused(case, tmp_path, ranks_per_host, changes, words):
+def test_ranks_with_different_requests_are_refused(case, tmp_path, ranks_per_host, changes, words):
     """Ranks are also refused on one host, where one rank reads the case for all of them."""
     same = {"case": case, "iterations": 2}
     if changes.get("case") == "other settings":
@@ -242,12 +242,12 @@ def test_ranks_that_ask_for_different_trainings_are_refused(case, tmp_path, rank
 
 
 @pytest.mark.parametrize("kind", [BackendKind.SHM, "shm", BackendKind.AUTO])
-def test_a_kind_is_a_name(case, alone, kind):
+def test_backend_may_be_given_by_name(case, alone, kind):
     assert cobre.train(case, backend=kind, num_workers=2, iterations=ITERATIONS).digest == alone.digest
 
 
 @pytest.mark.parametrize("world", [LocalConfig(), ShmConfig(f"one-{os.getpid()}", 0, 1)])
-def test_a_configuration_of_one_rank_is_this_process(case, alone, world):
+def test_configuration_of_one_rank_runs_in_this_process(case, alone, world):
     result = cobre.train(case, backend=world, iterations=ITERATIONS)
     assert result.digest == alone.digest
     assert [report.pid for report in result.workers] == [os.getpid()]
@@ -262,12 +262,12 @@ def test_a_configuration_of_one_rank_is_this_process(case, alone, world):
         ({"backend": MpiConfig(), "workers": 2}, ValueError, "num_workers cannot start more"),
     ],
 )
-def test_arguments_that_make_no_world_are_refused(arguments, error, words):
+def test_arguments_without_valid_world_are_refused(arguments, error, words):
     with pytest.raises(error, match=words):
         WorldRequest(**arguments)
 
 
-def test_a_communicator_excludes_backend_and_workers():
+def test_communicator_excludes_backend_and_workers():
     with create_communicator(LocalConfig()) as comm:
         for other in ({"workers": 1}, {"backend": "shm"}, {"backend": LocalConfig()}):
             with pytest.raises(ValueError, match="either comm, or backend and num_workers"):
@@ -275,7 +275,7 @@ def test_a_communicator_excludes_backend_and_workers():
         assert comm.state == "open"
 
 
-def test_variables_of_a_launcher_do_not_matter_to_a_given_world():
+def test_launcher_variables_are_ignored_with_given_world():
     environ = {"PMI_RANK": "0", "PMI_SIZE": "4", "COBRE_COMM_BACKEND": "shm"}
     world = TcpConfig("host", 1, 3)
     assert choose_placement(WorldRequest(world, threads=2), environ) == Placement("tcp", None, 2, config=world)

@@ -34,12 +34,12 @@ def _trained(iterations, stop_after):
     return events, trained
 
 
-def test_a_short_study_has_no_estimate():
+def test_short_study_has_no_estimate():
     events, _ = _trained(2, 2)
     assert [event for event in events if event["event"] == "estimate"] == []
 
 
-def test_a_long_study_estimates_its_duration_early_without_changing_bits():
+def test_long_study_estimates_its_duration_early_without_changing_bits():
     events, trained = _trained(5000, 2)
     problem = trained.study.problem
     passes = trained.study.case.config.training.forward_passes
@@ -55,7 +55,7 @@ def test_a_long_study_estimates_its_duration_early_without_changing_bits():
     assert [record.lower_bound for record in trained.history[:2]] == [record.lower_bound for record in short.history]
 
 
-def test_a_long_forward_pass_gives_an_estimate_before_the_backward_pass():
+def test_long_forward_pass_gives_an_estimate_before_the_backward_pass():
     pilot = Pilot(total=1000, forward=500, cores=2, iterations=50, forward_passes=4, cut_bytes=8)
     assert pilot.estimate(FIRST_ESTIMATE_S, PILOT_SOLVES - 1) is None
     assert pilot.estimate(FIRST_ESTIMATE_S - 1.0, 100) is None
@@ -66,7 +66,7 @@ def test_a_long_forward_pass_gives_an_estimate_before_the_backward_pass():
     assert pilot.estimate(80.0, 700) is None
 
 
-def test_an_estimate_of_the_backward_pass_counts_its_lps_alone():
+def test_backward_estimate_counts_only_its_lps():
     pilot = Pilot(total=1000, forward=100, cores=2, iterations=50, forward_passes=4, cut_bytes=8)
     assert pilot.estimate(5.0, 99) is None
     assert pilot.estimate(10.0, 110) is None

@@ -24,12 +24,12 @@ def case(tmp_path_factory):
     return cobre.load_case(folder)
 
 
-def test_a_backend_that_does_not_exist(case):
+def test_unknown_backend_raises_cobre_error(case):
     with pytest.raises(CobreError, match="carrier_pigeon"):
         cobre.train(case, backend="carrier_pigeon", iterations=1)
 
 
-def test_a_worker_that_is_killed(case):
+def test_killed_worker_raises_cobre_error(case):
     killed = []
 
     def kill_a_child(_):
@@ -50,7 +50,7 @@ def test_errors_of_workers_keep_their_attributes_when_pickled():
     assert isinstance(failed.inner, PeerLostError)
 
 
-def test_case_and_policy_in_one_line(case):
+def test_case_and_policy_have_one_line_repr(case):
     assert len(repr(case)) < 200
     assert "2 hydros" in repr(case)
     result = cobre.train(case, iterations=2)
@@ -58,7 +58,7 @@ def test_case_and_policy_in_one_line(case):
     assert result.verdict is not None
 
 
-def test_a_case_in_memory_is_validated(case):
+def test_case_in_memory_is_validated(case):
     assert cobre.validate(case)
     broken = changed(case, {"config.training.selection.forward_passes": 0})
     report = cobre.validate(broken)
@@ -66,7 +66,7 @@ def test_a_case_in_memory_is_validated(case):
     assert report.errors
 
 
-def test_names_that_others_use_and_files_as_output(tmp_path):
+def test_usage_errors_for_alias_and_file_as_output(tmp_path):
     finished = CliRunner().invoke(main, ["launch", "kubernetes"])
     assert finished.exit_code == 2
     assert "k8s" in finished.output

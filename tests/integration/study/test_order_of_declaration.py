@@ -35,26 +35,26 @@ def results(case):
     return trained.digest, {name: table.to_pydict() for name, table in simulated.tables.items()}
 
 
-def test_a_loaded_case_and_its_directory_are_the_same_study(folder, reference):
+def test_loaded_case_equals_its_directory(folder, reference):
     assert results(cobre.load_case(folder)) == reference
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_case_in_memory_in_any_order(folder, reference, seed):
+def test_order_in_memory_does_not_change_results(folder, reference, seed):
     assert results(shuffled_case(cobre.load_case(folder), random.Random(seed))) == reference
 
 
-def test_files_in_any_order(folder, reference, tmp_path):
+def test_order_in_files_does_not_change_results(folder, reference, tmp_path):
     assert results(write_shuffled(folder, tmp_path / "case", seed=3)) == reference
 
 
-def test_saved_in_any_order_is_the_case(folder, tmp_path):
+def test_saving_normalises_order(folder, tmp_path):
     case = cobre.load_case(folder)
     saved = cobre.save_case(shuffled_case(case, random.Random(4)), tmp_path / "case")
     assert same(cobre.load_case(saved), case)
 
 
-def test_other_ids_give_the_same_numbers(source, reference, tmp_path):
+def test_ids_do_not_change_results(source, reference, tmp_path):
     """Ids in canonical order instead: noise, limits and prices reach the same plants."""
     (tmp_path / "case").mkdir()
     _, tables = results(write_all_kinds(tmp_path / "case", source, (1, 2, 3)))

@@ -30,7 +30,7 @@ def files(folder):
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_nothing_of_an_earlier_run_can_be_taken_for_the_result_of_the_next(case, tmp_path):
+def test_files_of_earlier_run_are_removed(case, tmp_path):
     out = tmp_path / "out"
     assert cobre("run", case, "-o", out, "--iterations", 2, *FAST).returncode == 0
     assert "simulation/hydros.parquet" in files(out)
@@ -50,7 +50,7 @@ def test_nothing_of_an_earlier_run_can_be_taken_for_the_result_of_the_next(case,
     assert pq.read_table(out / "training/convergence.parquet").num_rows == 1
 
 
-def test_results_do_not_go_among_the_files_of_the_case(case):
+def test_case_directory_is_refused_as_output(case):
     before = files(case)
     done = cobre("run", case, "-o", f"{case}/system/..", "--iterations", 1, *FAST)
     assert done.returncode == 5
@@ -138,7 +138,7 @@ def test_links_in_an_untrusted_case_are_not_followed(case, tmp_path, name, is_re
     assert files(victim) == {"precious"} and (victim / "precious").read_text() == "mine"
 
 
-def test_an_output_that_a_case_brings_along_as_a_link_is_refused(case, tmp_path):
+def test_case_output_link_is_refused(case, tmp_path):
     (tmp_path / "victim").mkdir()
     (case / "output").symlink_to(tmp_path / "victim")
     done = cobre("run", case, "--iterations", 1, *FAST)
@@ -149,7 +149,7 @@ def test_an_output_that_a_case_brings_along_as_a_link_is_refused(case, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["run.lock", "events.jsonl"])
-def test_a_pipe_in_the_way_is_not_waited_for(case, tmp_path, name):
+def test_named_pipe_in_output_does_not_block(case, tmp_path, name):
     (tmp_path / "out").mkdir()
     os.mkfifo(tmp_path / "out" / name)
     done = cobre("run", case, "-o", tmp_path / "out", "--iterations", 1, *FAST)
@@ -178,7 +178,7 @@ def test_directory_that_becomes_unwritable_is_reported(case, tmp_path):
 TITLE = "Norte\x1b]0;owned\x07"
 
 
-def test_names_from_a_case_reach_no_terminal_raw(case, tmp_path):
+def test_case_names_are_escaped_on_terminal(case, tmp_path):
     path = case / "system" / "buses.json"
     content = json.loads(path.read_text())
     content["buses"][0]["name"] = TITLE
@@ -191,7 +191,7 @@ def test_names_from_a_case_reach_no_terminal_raw(case, tmp_path):
 
 
 @pytest.mark.parametrize("digits", [400, 5000, 100_000])
-def test_a_number_without_end_is_an_error_of_its_field(case, digits):
+def test_oversized_number_is_a_field_error(case, digits):
     config = json.loads((case / "config.json").read_text())
     config["training"]["tree_seed"] = 123456789
     text = json.dumps(config).replace("123456789", "9" * digits)
@@ -212,7 +212,7 @@ def test_stopping_rules_are_checked_also_where_a_number_of_iterations_replaces_t
 
 @pytest.mark.parametrize("command", ["compare", "report"])
 @pytest.mark.parametrize("place", ["policy", "manifest", "summary", "events"])
-def test_paths_in_files_lead_to_no_device_and_nowhere_else(case, tmp_path, command, place):
+def test_paths_in_files_stay_inside_output_directory(case, tmp_path, command, place):
     out, secret = tmp_path / "out", tmp_path / "secret"
     assert cobre("run", case, "-o", out, "--iterations", 1, *FAST).returncode == 0
     secret.mkdir()

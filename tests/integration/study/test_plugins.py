@@ -61,14 +61,14 @@ def train(plugins, **options):
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_workers_have_the_bits_of_one_process(plugins, backend):
+def test_plugins_on_workers_have_bits_of_one_process(plugins, backend):
     alone = train(plugins)
     shared = train(plugins, num_workers=2, backend=backend)
     assert shared.digest == alone.digest != cobre.train(CASE, iterations=ITERATIONS).digest
     assert [record.first_stage_end for record in shared.history] == [record.first_stage_end for record in alone.history]
 
 
-def test_a_class_of_the_script_itself_reaches_workers(plugins):
+def test_plugin_class_of_script_reaches_workers(plugins):
     """Workers cannot import it: it is sent by value."""
 
     class Mine(cobre.RiskMeasure):
@@ -82,7 +82,7 @@ def test_a_class_of_the_script_itself_reaches_workers(plugins):
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(plugins, tmp_path, workers):
+def test_resumed_run_has_the_bits_of_an_uninterrupted_one(plugins, tmp_path, workers):
     whole = train(plugins)
     train(plugins, iterations=3, checkpoints=tmp_path, num_workers=workers)
     resumed = train(plugins, checkpoints=tmp_path, resume=True, num_workers=workers)
@@ -93,7 +93,7 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(plugins, tmp_path, w
 
 
 @pytest.mark.parametrize("kind", ["risk_measure", "cut_selection", "sampler"])
-def test_a_checkpoint_under_another_plugin_is_refused(plugins, tmp_path, kind):
+def test_checkpoint_under_another_plugin_is_refused(plugins, tmp_path, kind):
     train(plugins, iterations=2, checkpoints=tmp_path)
     with pytest.raises(CheckpointError, match="content of the case"):
         train(plugins | {kind: None}, checkpoints=tmp_path, resume=True)
@@ -103,7 +103,7 @@ def test_a_checkpoint_under_another_plugin_is_refused(plugins, tmp_path, kind):
         train(plugins | {kind: other}, checkpoints=tmp_path, resume=True)
 
 
-def test_a_policy_under_another_risk_measure_is_refused(plugins):
+def test_policy_under_another_risk_measure_is_refused(plugins):
     measure = plugins["risk_measure"]
     policy = cobre.train(CASE, iterations=2, risk_measure=measure).policy
     assert policy.risk_measure == "Entropic(aversion=2.0)"
@@ -115,7 +115,7 @@ def test_a_policy_under_another_risk_measure_is_refused(plugins):
         cobre.train(CASE, iterations=2, risk_measure=measure, warm_start=cobre.train(CASE, iterations=1).policy)
 
 
-def test_simulations_have_samplers(plugins):
+def test_simulation_uses_sampler_plugin(plugins):
     policy = cobre.train(CASE, iterations=3).policy
     usual = cobre.simulate(CASE, policy, scenarios=40)
     dry = [cobre.simulate(CASE, policy, scenarios=40, sampler=plugins["sampler"], num_workers=n) for n in (None, 2)]
@@ -129,7 +129,7 @@ def test_no_cost_of_the_policy_is_estimated_from_paths_that_are_not_representati
     assert cobre.train(CASE, iterations=2, sampler=plugins["sampler"]).policy_cost is None
 
 
-def test_a_study_stores_the_same_files_as_a_run(plugins, tmp_path):
+def test_study_stores_the_same_files_as_a_run(plugins, tmp_path):
     study = cobre.Study(
         CASE, tmp_path / "out", config_overrides={"training.stopping_rules": limit(3)}, threads=1, **plugins
     )
@@ -179,7 +179,7 @@ def test_installed_plugins_are_chosen_by_name(folder, plugins, tmp_path, workers
     ],
     ids=["unknown", "arguments", "kind", "type"],
 )
-def test_names_that_do_not_fit_are_refused(folder, tmp_path, chosen, words):
+def test_unknown_or_mismatched_plugin_names_are_refused(folder, tmp_path, chosen, words):
     setting = f"training.plugins.risk_measure={json.dumps(chosen)}"
     done = command(folder, "run", CASE, "--output", tmp_path / "out", "--iterations", 1, "--set", setting)
     assert done.returncode != 0
@@ -261,7 +261,7 @@ class Stops(cobre.StoppingRule):
     ),
 )
 @pytest.mark.parametrize("workers", [None, 2])
-def test_wrong_answers_of_plugins_are_refused(plugin, words, workers):
+def test_invalid_plugin_results_are_refused(plugin, words, workers):
     with pytest.raises(cobre.PluginError, match=words):
         cobre.train(CASE, iterations=2, num_workers=workers, **plugin)
 
@@ -318,12 +318,12 @@ class WithGenerator(Weights):
         ({"sampler": Nothing()}, "sampler: an object of type Nothing has no sample"),
     ],
 )
-def test_objects_of_another_kind_are_refused_before_anything_starts(plugin, words):
+def test_objects_without_plugin_interface_are_refused_early(plugin, words):
     with pytest.raises(TypeError, match=words):
         cobre.train("no such case", **plugin)
 
 
-def test_a_rule_that_compares_means_is_refused_under_a_risk_measure(plugins):
+def test_rule_that_compares_means_is_refused_under_a_risk_measure(plugins):
     rules = [*limit(2), {"type": "simulation", "replications": 4, "period": 1}]
     with pytest.raises(cobre.PluginError, match="compares means"):
         cobre.train(CASE, config_overrides={"training.stopping_rules": rules}, risk_measure=plugins["risk_measure"])

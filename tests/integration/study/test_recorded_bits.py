@@ -10,7 +10,7 @@ from cobre.study.verification import Bits
 
 
 @pytest.mark.parametrize("example", ["two_reservoirs", "four_regions"])
-def test_the_examples_give_the_recorded_bits_with_wide_instructions_and_without(example):
+def test_examples_give_the_recorded_bits_with_wide_instructions_and_without(example):
     """Where this fails after a change that is meant to alter bits: see CONTRIBUTING, `cobre verify --record`."""
     done = cobre("verify", "--example", example, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -50,6 +50,6 @@ def test_versions_without_recorded_bits_are_reported(monkeypatch):
         verification.known_bits()
 
 
-def test_an_example_that_is_not_there_is_a_wrong_command_line():
+def test_missing_example_is_a_usage_error():
     done = cobre("verify", "--example", "no_such")
     assert done.returncode == 2 and "two_reservoirs" in done.stderr

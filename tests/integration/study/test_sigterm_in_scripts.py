@@ -44,7 +44,7 @@ def run_script(program, workers, *arguments):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_script_that_trains_in_a_loop_ends(workers):
+def test_script_that_trains_in_a_loop_ends(workers):
     """The script can save the result of the stopped training, and its open files are closed in order."""
     program = script(
         START,
@@ -68,7 +68,7 @@ def test_every_call_that_would_start_work_ends_the_process(tmp_path, call):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_handler_of_the_script_is_called_and_decides(workers):
+def test_script_handler_decides(workers):
     program = script(
         START,
         """
@@ -82,7 +82,7 @@ def test_a_handler_of_the_script_is_called_and_decides(workers):
     assert run_script(program, workers) == (0, "terminated [15]\niteration_limit [15]\n", [])
 
 
-def test_a_handler_that_raises_ends_the_call():
+def test_handler_that_raises_ends_the_call():
     program = script(
         START,
         """
@@ -98,7 +98,7 @@ def test_a_handler_that_raises_ends_the_call():
 
 
 @pytest.mark.parametrize("disposition", ["signal.SIG_IGN", "lambda number, frame: None"])
-def test_a_script_that_handles_sigterm_after_training_continues(disposition):
+def test_script_that_handles_sigterm_after_training_continues(disposition):
     program = script(
         START,
         f"""
@@ -110,11 +110,11 @@ def test_a_script_that_handles_sigterm_after_training_continues(disposition):
     assert run_script(program, 1) == (0, "iteration_limit\n", [])
 
 
-def test_a_script_whose_work_is_done_ends_as_it_would():
+def test_script_after_last_training_ends_normally():
     assert run_script(script(START, "print(train(terminate).stop_kind)"), 1) == (0, "terminated\n", [])
 
 
-def test_after_the_exit_was_caught_the_next_call_works():
+def test_next_call_works_after_caught_exit():
     """A notebook shows SystemExit and goes on."""
     program = script(
         START,

@@ -85,7 +85,7 @@ STOPS = [
 
 
 @pytest.mark.parametrize(("flags", "stop", "expected", "reason", "others"), STOPS)
-def test_a_signal_stops_after_the_iteration_and_resume_gives_the_same_bits(
+def test_signal_stops_after_the_iteration_and_resume_gives_the_same_bits(
     tmp_path, case, references, flags, stop, expected, reason, others
 ):
     output = tmp_path / "output"
@@ -97,7 +97,7 @@ def test_a_signal_stops_after_the_iteration_and_resume_gives_the_same_bits(
     assert must_run(case, output, *others, "--iterations", target, "--resume") == references.digest(target)
 
 
-def test_a_run_that_reaches_its_time_limit_exits_with_zero(tmp_path, case, references):
+def test_run_that_reaches_its_time_limit_exits_with_zero(tmp_path, case, references):
     output = tmp_path / "output"
     code, out, err = run_study(case, output, *SHM_2, *ENDLESS, "--time-limit", "0.5")
     summary = json.loads((output / "summary.json").read_text())
@@ -108,7 +108,7 @@ def test_a_run_that_reaches_its_time_limit_exits_with_zero(tmp_path, case, refer
     assert must_run(case, output, *LOCAL, "--iterations", target, "--resume") == references.digest(target)
 
 
-def test_no_time_at_all_is_one_iteration(tmp_path, case):
+def test_zero_time_limit_runs_one_iteration(tmp_path, case):
     output = tmp_path / "output"
     code, _, _ = run_study(case, output, *LOCAL, "--time-limit", "0")
     assert code == 0
@@ -132,7 +132,7 @@ def is_pending(pid, number):
     ("number", "expected", "words"),
     [(signal.SIGINT, 130, "cobre: interrupted"), (signal.SIGTERM, 143, "cobre: terminated")],
 )
-def test_a_third_signal_ends_at_once_and_leaves_no_process(tmp_path, case, number, expected, words):
+def test_third_signal_ends_at_once_and_leaves_no_process(tmp_path, case, number, expected, words):
     output = tmp_path / "output"
     process = start_study(case, output, *SHM_2, *ENDLESS)
     wait_for_iteration(output, 1, process)
@@ -158,7 +158,7 @@ def test_a_third_signal_ends_at_once_and_leaves_no_process(tmp_path, case, numbe
     wait_until_gone(family)
 
 
-def test_the_death_of_the_command_leaves_no_process(tmp_path, case):
+def test_death_of_the_command_leaves_no_process(tmp_path, case):
     output = tmp_path / "output"
     process = start_study(case, output, *TCP_2, *ENDLESS)
     wait_for_iteration(output, 1, process)
@@ -169,7 +169,7 @@ def test_the_death_of_the_command_leaves_no_process(tmp_path, case):
     wait_until_gone(family)
 
 
-def test_a_finished_run_is_resumed_without_any_work(tmp_path, case, references):
+def test_finished_run_is_resumed_without_any_work(tmp_path, case, references):
     output = tmp_path / "output"
     must_run(case, output, *SHM_2, "--iterations", "3")
     assert must_run(case, output, *TCP_2, "--iterations", "3", "--resume") == references.digest(3)
@@ -183,7 +183,7 @@ def test_resuming_with_more_iterations_continues_the_study(tmp_path, case, refer
     assert must_run(case, output, *LOCAL, "--iterations", "4", "--resume") == references.digest(4)
 
 
-def test_a_fresh_run_keeps_its_own_checkpoints_where_an_older_run_left_later_ones(tmp_path, case):
+def test_fresh_run_keeps_its_own_checkpoints_where_an_older_run_left_later_ones(tmp_path, case):
     """Without this, a resume would find no checkpoint, or one of the older run."""
     output = tmp_path / "output"
     must_run(case, output, *LOCAL, "--iterations", "4", "--checkpoint-every", "1")
@@ -218,7 +218,7 @@ def test_damaged_checkpoint_is_skipped_with_a_warning(two_checkpoints, case, ref
 
 
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
-def test_damaged_checkpoints_only_are_an_error(two_checkpoints, case, flags):
+def test_only_damaged_checkpoints_is_an_error(two_checkpoints, case, flags):
     newest, older = reversed(checkpoints_in(two_checkpoints))
     newest.write_bytes(newest.read_bytes()[:100])
     older.write_bytes(b"")
@@ -228,14 +228,14 @@ def test_damaged_checkpoints_only_are_an_error(two_checkpoints, case, flags):
     assert newest.name in err and older.name in err
 
 
-def test_nothing_to_resume_from_is_an_error(tmp_path, case):
+def test_resume_without_checkpoint_is_an_error(tmp_path, case):
     code, _, err = run_study(case, tmp_path / "output", *SHM_2, "--resume")
     assert code == 7
     assert "there is no checkpoint in" in err
 
 
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
-def test_a_checkpoint_of_another_case_is_refused(two_checkpoints, case, tmp_path, flags):
+def test_checkpoint_of_another_case_is_refused(two_checkpoints, case, tmp_path, flags):
     other = small_copy(case, tmp_path / "elsewhere", tree_seed=4711)
     code, _, err = run_study(other, two_checkpoints, *flags, "--resume")
     assert code == 7
@@ -250,7 +250,7 @@ def test_resuming_with_other_forward_passes_is_refused(two_checkpoints, case, tm
     assert (code, "content of the case" in err) == (7, True)
 
 
-def test_a_run_can_start_from_the_policy_of_another_run(two_checkpoints, case, tmp_path):
+def test_run_can_start_from_the_policy_of_another_run(two_checkpoints, case, tmp_path):
     warm = [
         must_run(case, tmp_path / name, *flags, "--iterations", "2", "--warm-start", two_checkpoints)
         for name, flags in (("local", LOCAL), ("shm", SHM_3))
@@ -268,7 +268,7 @@ def test_resuming_a_warm_started_run_continues_it(two_checkpoints, case, tmp_pat
     assert "is not read" in events_of(tmp_path / "parts", "warning")[-1]["message"]
 
 
-def test_a_policy_of_another_system_is_refused(two_checkpoints, tmp_path):
+def test_policy_of_another_system_is_refused(two_checkpoints, tmp_path):
     other = small_copy(SLOW_CASE.parent / "two_reservoirs", tmp_path / "elsewhere")
     code, _, err = run_study(other, tmp_path / "second", *SHM_2, "--warm-start", two_checkpoints)
     assert code == 7
@@ -278,7 +278,7 @@ def test_a_policy_of_another_system_is_refused(two_checkpoints, tmp_path):
 
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_during_simulation_keeps_the_trained_policy(tmp_path, flags, number, references):
+def test_signal_during_simulation_keeps_the_trained_policy(tmp_path, flags, number, references):
     """Check that nothing is lost: training is over, although the run cannot be complete."""
     case, output = with_scenarios(small_copy(SLOW_CASE, tmp_path / "case"), 100_000), tmp_path / "output"
     process = start_study(case, output, *flags, "--iterations", "2")
@@ -291,7 +291,7 @@ def test_a_signal_during_simulation_keeps_the_trained_policy(tmp_path, flags, nu
     assert must_run(case, output, *LOCAL, "--iterations", "2", "--resume") == references.digest(2)
 
 
-def test_a_rank_of_another_host_dies_in_simulation(tmp_path, references):
+def test_remote_rank_death_in_simulation_leaves_no_files(tmp_path, references):
     """Check that nothing is left of the rows that it wrote for rank 0."""
     case, output = with_scenarios(small_copy(SLOW_CASE, tmp_path / "case"), 100_000), tmp_path / "output"
     flags = ("--backend", "tcp", "--workers", "3", "--iterations", "2")

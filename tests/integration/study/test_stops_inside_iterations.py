@@ -84,7 +84,7 @@ def check_kept(output, iterations):
 
 
 @EVERYWHERE
-def test_the_second_ctrl_c_drops_the_iteration(tmp_path, case, references, flags):
+def test_second_ctrl_c_drops_the_iteration(tmp_path, case, references, flags):
     output = tmp_path / "output"
     process = start_study(case, output, *flags, *ENDLESS)
     wait_for_iteration(output, 1, process)
@@ -122,7 +122,7 @@ def test_two_signals_in_the_first_iteration_end_the_run(tmp_path, endless_case, 
 
 
 @EVERYWHERE
-def test_sigterm_ends_a_run_while_a_native_call_lasts(tmp_path, endless_case, flags):
+def test_sigterm_ends_run_during_native_call(tmp_path, endless_case, flags):
     output = tmp_path / "output"
     process = start_study(endless_case, output, *flags)
     wait_for_training(output)
@@ -134,7 +134,7 @@ def test_sigterm_ends_a_run_while_a_native_call_lasts(tmp_path, endless_case, fl
 
 
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
-def test_the_time_limit_ends_a_run_while_a_native_call_lasts(tmp_path, endless_case, flags):
+def test_time_limit_ends_run_during_native_call(tmp_path, endless_case, flags):
     code, _, err = end_of(start_study(endless_case, tmp_path / "output", *flags, "--time-limit", "1"))
     assert code == 8
     assert "the time limit was reached before the first iteration was complete: there is no policy" in err
@@ -151,7 +151,7 @@ def test_sigterm_to_one_rank_drops_the_iteration_of_all(tmp_path, endless_case):
 
 
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
-def test_a_third_signal_ends_the_run_at_once(tmp_path, case, flags):
+def test_third_signal_ends_the_run_at_once(tmp_path, case, flags):
     """At any moment of the third signal files are whole or absent, and the run can be resumed or started again."""
     output = tmp_path / "output"
     process = start_study(case, output, *flags, *ENDLESS, "--checkpoint-every", "1")
@@ -164,7 +164,7 @@ def test_a_third_signal_ends_the_run_at_once(tmp_path, case, flags):
 
 
 @EVERYWHERE
-def test_ctrl_c_ends_a_simulation_while_a_native_call_lasts(tmp_path, flags):
+def test_ctrl_c_ends_simulation_during_native_call(tmp_path, flags):
     policy, output = tmp_path / "policy", tmp_path / "output"
     quick = small_copy(SLOW_CASE, tmp_path / "quick")
     must_run(quick, policy, *LOCAL, "--iterations", "1")
@@ -197,7 +197,7 @@ def wait_patiently(process, condition, what):
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("flags", [("--workers", "1"), ("--workers", "2")], ids=["one", "two"])
-def test_ctrl_c_ends_a_bound_while_a_native_call_lasts(tmp_path, flags):
+def test_ctrl_c_ends_bound_during_native_call(tmp_path, flags):
     """Millions of paths: nothing is written, and the run whose bound it would be stays as it was."""
     run = tmp_path / "run"
     must_run(SLOW_CASE, run, *LOCAL, "--iterations", "1")
@@ -218,7 +218,7 @@ def test_ctrl_c_ends_a_bound_while_a_native_call_lasts(tmp_path, flags):
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not YEAR.is_dir(), reason=f"{YEAR} is not there")
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
-def test_a_deck_keeps_its_last_complete_iteration(tmp_path, flags):
+def test_deck_keeps_its_last_complete_iteration(tmp_path, flags):
     """Send the second Ctrl-C in the second iteration: the policy is that of the first, to the last bit."""
     passes, output = {"method": "sampled", "forward_passes": 8}, tmp_path / "output"
     case = small_copy(YEAR, tmp_path / "case", selection=passes)
@@ -239,7 +239,7 @@ def test_a_deck_keeps_its_last_complete_iteration(tmp_path, flags):
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not DECK.is_dir(), reason=f"{DECK} is not there")
 @pytest.mark.parametrize("flags", [THREADS_2, SHM_2], ids=["threads", "shm"])
-def test_a_full_deck_stops_on_request(tmp_path, flags):
+def test_full_deck_stops_on_request(tmp_path, flags):
     """Run 200 forward passes through 117 stages: the forward pass alone is a native call of minutes."""
     output = tmp_path / "output"
     process = start_study(DECK, output, *flags)

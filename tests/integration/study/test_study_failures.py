@@ -69,7 +69,7 @@ def harmed_run(case, output, flags, harm, **environ):
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("flags", [SHM_2, TCP_2], ids=["shm", "tcp"])
-def test_a_killed_rank_is_named_and_the_run_can_be_resumed(tmp_path, case, references, flags, rank):
+def test_killed_rank_is_named_and_the_run_can_be_resumed(tmp_path, case, references, flags, rank):
     output = tmp_path / "output"
     code, err = harmed_run(case, output, flags, lambda ranks: os.kill(ranks[rank], signal.SIGKILL))
     assert code == 6
@@ -84,7 +84,7 @@ def test_a_killed_rank_is_named_and_the_run_can_be_resumed(tmp_path, case, refer
 
 
 @pytest.mark.parametrize(("flags", "variable"), [(SHM_2, "COBRE_SHM"), (TCP_2, "COBRE_TCP")], ids=["shm", "tcp"])
-def test_a_frozen_rank_is_given_up_after_the_timeout(tmp_path, case, references, flags, variable):
+def test_frozen_rank_is_given_up_after_the_timeout(tmp_path, case, references, flags, variable):
     output = tmp_path / "output"
     settings = {f"{variable}_TIMEOUT_SECS": "3"}
     code, err = harmed_run(case, output, flags, lambda ranks: os.kill(ranks[1], signal.SIGSTOP), **settings)
@@ -95,7 +95,7 @@ def test_a_frozen_rank_is_given_up_after_the_timeout(tmp_path, case, references,
 
 
 @pytest.mark.parametrize("flags", [SHM_2, TCP_2], ids=["shm", "tcp"])
-def test_a_stage_without_a_solution_on_one_rank_ends_the_run(tmp_path, flags):
+def test_stage_without_a_solution_on_one_rank_ends_the_run(tmp_path, flags):
     case, output = write_demanding_case(tmp_path / "case"), tmp_path / "output"
     code, _, err = run_study(case, output, *flags)
     assert code == 4
@@ -138,7 +138,7 @@ class TcpWorld:
         return {**self.settings, "COBRE_TCP_RANK": str(rank)}
 
 
-def test_a_rank_with_another_case_is_refused_at_the_start(tmp_path):
+def test_rank_with_another_case_is_refused_at_the_start(tmp_path):
     world = TcpWorld(tmp_path)
     cases = [small_copy(QUICK_CASE, tmp_path / f"case-{seed}", tree_seed=seed) for seed in (1, 2)]
     ends = [end_of(process) for process in [world.start(rank, case) for rank, case in enumerate(cases)]]
@@ -149,7 +149,7 @@ def test_a_rank_with_another_case_is_refused_at_the_start(tmp_path):
     assert not events_of(tmp_path / "output-0", "iteration")
 
 
-def test_a_rank_of_another_version_is_refused_at_the_start(tmp_path):
+def test_rank_of_another_version_is_refused_at_the_start(tmp_path):
     world = TcpWorld(tmp_path)
     world.settings["COBRE_TCP_CONNECT_TIMEOUT_SECS"] = "20"  # so long rank 0 waits for a rank that fits
     other_version = (
@@ -163,7 +163,7 @@ def test_a_rank_of_another_version_is_refused_at_the_start(tmp_path):
     assert not events_of(tmp_path / "output-0", "iteration")
 
 
-def test_a_damaged_case_on_one_rank_ends_both(tmp_path):
+def test_damaged_case_on_one_rank_ends_both(tmp_path):
     world = TcpWorld(tmp_path)
     damaged = small_copy(QUICK_CASE, tmp_path / "damaged")
     (damaged / "stages.json").write_text("{")
@@ -182,7 +182,7 @@ def test_damaged_case_on_all_ranks_is_reported_by_each(tmp_path):
         assert "stages.json" in err and "Traceback" not in err
 
 
-def test_an_output_directory_in_use_is_refused(tmp_path, case):
+def test_output_directory_in_use_is_refused(tmp_path, case):
     output = tmp_path / "output"
     process = start_study(case, output, *LOCAL, *ENDLESS)
     wait_for_iteration(output, 1, process)
@@ -199,7 +199,7 @@ def test_an_output_directory_in_use_is_refused(tmp_path, case):
     assert json.loads((output / "summary.json").read_text())["is_interrupted"]
 
 
-def test_an_output_directory_that_cannot_be_made_is_found_at_once(tmp_path):
+def test_uncreatable_output_directory_is_reported_early(tmp_path):
     (tmp_path / "file").write_text("")
     code, out, err = run_study(QUICK_CASE, tmp_path / "file" / "output", *SHM_2)
     assert code == 5

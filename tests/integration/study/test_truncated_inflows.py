@@ -100,7 +100,7 @@ def test_cuts_above_the_cost_to_go_are_measured_and_reported(tmp_path, method):
     assert (warning.file, warning.entity) == ("config.json", "modeling.inflow_non_negativity.method")
 
 
-def test_the_bound_is_one_for_inflows_that_are_not_truncated(tmp_path):
+def test_bound_is_valid_for_raw_inflows(tmp_path):
     """With the slack of `penalty` in both LPs: truncated training never claims more than raw inflows cost."""
     for seed in range(4):
         folder = tmp_path / str(seed)
@@ -114,7 +114,7 @@ def test_the_bound_is_one_for_inflows_that_are_not_truncated(tmp_path):
     [("penalty", {}), ("truncation", {"memory": 0.0}), ("truncation", {"std": 1.0})],
     ids=["not truncated", "no memory", "never negative"],
 )
-def test_a_convex_study_has_a_bound(tmp_path, method, others):
+def test_convex_study_has_valid_bound(tmp_path, method, others):
     case, result, exact = trained(tmp_path, method, **others)
     assert exact.lower_bound <= exact.upper_bound * (1 + 1e-9)
     assert exact.lower_bound_is_valid
@@ -122,7 +122,7 @@ def test_a_convex_study_has_a_bound(tmp_path, method, others):
     assert not [found for found in cobre.validate(case).warnings if "not convex" in found.message]
 
 
-def test_a_run_reports_it_with_any_number_of_ranks_and_after_a_resume(tmp_path):
+def test_excess_is_reported_for_any_ranks_and_after_resume(tmp_path):
     """Compare summary, events and table, whichever rank solved the trial points."""
     case = write_dry_case(tmp_path / "case", "truncation", iterations=8)
     must_run(case, tmp_path / "one", "--backend", "local", "--threads", "1")

@@ -55,7 +55,7 @@ async def nothing(app, pilot):
     return app, {name: shown(app, name) for name in ("status", "figures", "ranks")}, lines(app)
 
 
-def test_a_finished_run(finished):
+def test_finished_run_is_shown(finished):
     _, text, log = driven(finished, nothing)
     summary = json.loads((finished / "summary.json").read_text())
     assert text["status"].strip().startswith("finished")
@@ -67,7 +67,7 @@ def test_a_finished_run(finished):
     assert any("iteration limit of 6" in line for line in log)
 
 
-def test_keys(finished):
+def test_keys_change_view(finished):
     async def act(app, pilot):
         plot = app.query_one(BoundsPlot)
         await pilot.press("z")
@@ -96,7 +96,7 @@ def test_keys(finished):
     driven(finished, act)
 
 
-def test_the_keys_are_on_the_screen(finished):
+def test_screen_lists_keys(finished):
     async def act(app, pilot):
         labels = [
             binding.binding.description for binding in app.screen.active_bindings.values() if binding.binding.show
@@ -110,7 +110,7 @@ def test_the_keys_are_on_the_screen(finished):
 
 
 @pytest.mark.parametrize("size", [(40, 24), (40, 12), (20, 10), (80, 24), (200, 60)])
-def test_sizes(finished, size):
+def test_layout_fits_terminal_sizes(finished, size):
     _, text, log = driven(finished, nothing, size)
     assert "6 of 6" in text["figures"]
     assert max(map(len, text["ranks"].splitlines())) <= max(size[0], 22)
@@ -157,7 +157,7 @@ def test_killed_run_is_reported_as_killed(finished, tmp_path):
     assert "the run was killed" in text["figures"]
 
 
-def test_a_stored_policy_that_was_simulated(tmp_path):
+def test_simulation_of_stored_policy_is_shown(tmp_path):
     """Show a run without training, which will have no iteration."""
     events = [
         {"event": "run_started", "time": 1.0, "case": "my_case", "ranks": 2, "backend": "shm"},
@@ -173,13 +173,13 @@ def test_a_stored_policy_that_was_simulated(tmp_path):
     assert "no iteration yet" not in text["figures"] + text["ranks"]
 
 
-def test_half_a_directory_does_no_harm(tmp_path):
+def test_incomplete_directory_is_tolerated(tmp_path):
     (tmp_path / "events.jsonl").write_text('{"event": "run_sta')
     _, text, _ = driven(tmp_path, nothing)
     assert "no iteration yet" in text["figures"]
 
 
-def test_a_running_study_from_another_terminal(tmp_path):
+def test_running_study_is_shown_from_other_terminal(tmp_path):
     """Watch a real run on a real terminal; leaving the view does not affect the run."""
     output = tmp_path / "out"
     study = TerminalRun("run", QUICK_CASE, "-o", output, "--iterations", 100000, *ONE_PROCESS, "--no-report")

@@ -41,7 +41,7 @@ def is_asleep(process):
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_rank_that_joined_and_died_is_named_although_another_never_came(name, victim):
+def test_dead_joined_rank_is_named_despite_missing_rank(name, victim):
     ranks = two_of_three(name)
     ranks[victim].send_signal(signal.SIGKILL)
     _, out, err = finish(ranks[1 - victim])
@@ -51,7 +51,7 @@ def test_a_rank_that_joined_and_died_is_named_although_another_never_came(name, 
     assert not is_joining(name)
 
 
-def test_a_rank_that_joins_after_a_death_reports_it(name):
+def test_rank_that_joins_after_a_death_reports_it(name):
     ranks = two_of_three(name)
     ranks[1].send_signal(signal.SIGKILL)
     late = start_rank(name, 2, size=3)
@@ -61,7 +61,7 @@ def test_a_rank_that_joins_after_a_death_reports_it(name):
     finish(ranks[1])
 
 
-def test_a_rank_that_dies_in_a_barrier_is_named_while_others_still_compute(name):
+def test_rank_that_dies_in_a_barrier_is_named_while_others_still_compute(name):
     """The dead rank had arrived: its death is reported before the last rank arrives."""
     ranks = [start_rank(name, rank, size=3, turn=WAITS, stdin=subprocess.PIPE) for rank in range(3)]
     for rank in ranks:
@@ -76,7 +76,7 @@ def test_a_rank_that_dies_in_a_barrier_is_named_while_others_still_compute(name)
     finish(ranks[0])
 
 
-def test_a_stopped_rank_is_reported_beside_the_one_that_is_missing(name):
+def test_stopped_and_missing_ranks_are_both_reported(name):
     ranks = two_of_three(name, CONNECT_TIMEOUT_SECS="4")
     ranks[0].send_signal(signal.SIGSTOP)
     _, out, err = finish(ranks[1])
@@ -86,7 +86,7 @@ def test_a_stopped_rank_is_reported_beside_the_one_that_is_missing(name):
     assert "no heartbeat" in out
 
 
-def test_ranks_that_are_all_killed_while_they_join_leave_no_files(name):
+def test_ranks_killed_while_joining_leave_no_files(name):
     ranks = two_of_three(name)
     assert is_joining(name) and names(name) == [], "a socket, no name"
     for rank in ranks:
@@ -119,7 +119,7 @@ def as_another_user(what, name):
 
 @needs_root
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_socket_of_another_user_is_refused_by_name(name, rank):
+def test_socket_of_another_user_is_refused_by_name(name, rank):
     stranger = as_another_user("listen", name)
     assert stranger.stdout.readline() == "listens\n", stranger.stderr.read()
     _, out, err = finish(start_rank(name, rank))
@@ -136,7 +136,7 @@ def test_another_user_is_refused_the_segment(name):
     assert finish(start_rank(name, 1))[1] == finish(first)[1] == "joined\n"
 
 
-def test_a_process_of_the_same_user_may_hang_up_or_keep_silent(name):
+def test_process_of_the_same_user_may_hang_up_or_keep_silent(name):
     """Ranks join in spite of a process that hangs up or keeps silent."""
     first = start_rank(name, 0)
     wait_until(lambda: is_joining(name), "rank 0 waits")
@@ -151,7 +151,7 @@ def test_a_process_of_the_same_user_may_hang_up_or_keep_silent(name):
 
 
 @pytest.mark.parametrize("content", ["nothing", "another file"])
-def test_a_listener_that_sends_no_segment_is_ignored(name, content, tmp_path):
+def test_listener_that_sends_no_segment_is_ignored(name, content, tmp_path):
     (tmp_path / "file").write_bytes(b"mine")
     (tmp_path / "file").chmod(0o600)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock, (tmp_path / "file").open("r+b") as stream:
@@ -169,7 +169,7 @@ def test_a_listener_that_sends_no_segment_is_ignored(name, content, tmp_path):
 
 
 @pytest.mark.parametrize("rendezvous", ["socket", "name"])
-def test_a_rank_without_rank_0_creates_nothing(name, rendezvous):
+def test_rank_without_rank_0_creates_nothing(name, rendezvous):
     """Rank 0 creates the segment; others only open and map it."""
     _, out, err = finish(start_rank(name, 1, RENDEZVOUS=rendezvous, CONNECT_TIMEOUT_SECS="1"))
     assert "rank 0 has not created segment" in out, err
@@ -190,7 +190,7 @@ def test_ranks_with_separate_network_namespaces_need_the_rendezvous_by_name(name
         assert "missing rank 1" in said[0] and "COBRE_SHM_RENDEZVOUS=name" in said[1]
 
 
-def test_one_name_serves_one_world_after_the_other(name):
+def test_name_is_reusable_by_successive_worlds(name):
     """Worlds may also overlap in time: ranks of the second never join the first."""
     program = """
 import os, sys

@@ -33,7 +33,7 @@ def name():
 @needs_root
 @pytest.mark.parametrize("mode", [0o666, 0o600, 0o660])
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_segment_of_another_user_is_refused_by_name(name, mode, rank):
+def test_segment_of_another_user_is_refused_by_name(name, mode, rank):
     path = SHM / name
     path.write_bytes(bytes(1 << 20))
     path.chmod(mode)
@@ -46,14 +46,14 @@ def test_a_segment_of_another_user_is_refused_by_name(name, mode, rank):
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o640])
-def test_a_segment_that_others_may_open_is_refused(name, mode):
+def test_segment_that_others_may_open_is_refused(name, mode):
     (SHM / name).write_bytes(bytes(1 << 20))
     (SHM / name).chmod(mode)
     _, out, _ = finish(start_rank(name, 1))
     assert f"with mode {mode:04o}" in out and "choose another COBRE_SHM_NAME" in out
 
 
-def test_a_link_in_the_place_of_a_segment_is_refused(name, tmp_path):
+def test_link_in_the_place_of_a_segment_is_refused(name, tmp_path):
     (tmp_path / "victim").write_bytes(b"mine")
     (SHM / name).symlink_to(tmp_path / "victim")
     _, out, _ = finish(start_rank(name, 0))
@@ -61,7 +61,7 @@ def test_a_link_in_the_place_of_a_segment_is_refused(name, tmp_path):
     assert (tmp_path / "victim").read_bytes() == b"mine"
 
 
-def test_a_segment_of_another_version_of_cobre_is_refused(name):
+def test_segment_of_another_version_of_cobre_is_refused(name):
     first = start_rank(name, 0)
     wait_until(lambda: joined(name) == 1, "rank 0 waits")
     with segment_of(name) as segment:
@@ -74,7 +74,7 @@ def test_a_segment_of_another_version_of_cobre_is_refused(name):
     assert f"segment layout {ours + 1}, this rank has layout {ours}" in out
 
 
-def test_a_segment_that_is_shorter_than_its_header_says_is_refused(name):
+def test_truncated_segment_is_refused(name):
     first = start_rank(name, 0, RENDEZVOUS="name")
     wait_until(lambda: names(name), "rank 0 waits")
     os.kill(first.pid, signal.SIGSTOP)  # it would touch what is cut off
@@ -100,7 +100,7 @@ except InitializationFailedError as error:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_process_without_free_descriptors_reports_it(name, rank):
+def test_process_without_free_descriptors_reports_it(name, rank):
     """Rank 0 cannot create the segment; rank 1 has a descriptor for the connection, but none for the segment."""
     first = start_rank(name, 0) if rank else None
     if first:
@@ -130,7 +130,7 @@ def test_ranks_in_separate_pid_namespaces_share_regions(name):
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_rank_that_dies_while_regions_are_created_leaves_no_files(name, victim):
+def test_rank_that_dies_while_regions_are_created_leaves_no_files(name, victim):
     ranks = [start_rank(name, rank, turn=REGIONS) for rank in range(2)]
     for rank in ranks:
         assert rank.stdout.readline() == "joined\n"
@@ -142,7 +142,7 @@ def test_a_rank_that_dies_while_regions_are_created_leaves_no_files(name, victim
 
 
 @pytest.mark.parametrize("rendezvous", ["socket", "name"])
-def test_rank_zero_may_die_at_any_moment(name, rendezvous):
+def test_death_of_rank_zero_leaves_no_files(name, rendezvous):
     """Rank 0 may also die while it waits for the others: the next rank removes the name, and a new rank 0 can start."""
     first = start_rank(name, 0, RENDEZVOUS=rendezvous)
     wait_until(lambda: is_joining(name), "rank 0 waits")

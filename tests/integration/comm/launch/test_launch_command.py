@@ -37,18 +37,18 @@ with create_communicator() as comm:
 
 
 @pytest.mark.parametrize("options", [(), ("--backend", "shm"), ("--wait", "condvar"), ("--timeout", "50")])
-def test_a_script_runs_on_every_rank(script, options):
+def test_script_runs_on_every_rank(script, options):
     code, out, err = launch("-n", "3", *options, script(COLLECTIVE), "-n", "9", "--flag")
     assert (code, printed(err)) == (0, [])
     assert sorted(out.splitlines()) == [f"[rank {rank}] shm {rank} 3 6 ['-n', '9', '--flag']" for rank in range(3)]
 
 
-def test_one_local_rank(script):
+def test_single_rank_runs_locally(script):
     code, out, _ = launch("-n", "1", "--backend", "local", script(COLLECTIVE))
     assert (code, out) == (0, "[rank 0] local 0 1 1 []\n")
 
 
-def test_the_script_is_main_and_finds_its_siblings(script, tmp_path):
+def test_script_is_main_and_imports_siblings(script, tmp_path):
     script("VALUE = 41\n", "sibling.py")
     path = script(
         "import sys, sibling\n"
@@ -61,7 +61,7 @@ def test_the_script_is_main_and_finds_its_siblings(script, tmp_path):
     assert (code, out) == (0, f"[rank 0] 42 ['{path}'] {tmp_path} {path}\n"), err
 
 
-def test_a_module_runs_by_its_name(script, tmp_path):
+def test_module_option_runs_module(script, tmp_path):
     (tmp_path / "project").mkdir()
     script("", "project/__init__.py")
     script("import sys\nprint(__name__, __package__, sys.argv[1:])\n", "project/train.py")
@@ -69,7 +69,7 @@ def test_a_module_runs_by_its_name(script, tmp_path):
     assert (code, out) == (0, "[rank 0] __main__ project ['--backend', 'tcp', '-m', 'x']\n"), err
 
 
-def test_variables_for_all_ranks(script):
+def test_env_option_reaches_all_ranks(script):
     path = script("import os\nprint(os.environ['A'], os.environ['COBRE_SHM_TIMEOUT_SECS'])\n")
     code, out, _ = launch("-n", "1", "--env", "A=b=c", "--env", "COBRE_SHM_TIMEOUT_SECS=5", path)
     assert (code, out) == (0, "[rank 0] b=c 5.0\n")
@@ -95,7 +95,7 @@ with create_communicator() as comm:
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 143, "killed by SIGTERM (signal 15)"),
     ],
 )
-def test_the_exit_code_is_that_of_the_first_rank_that_failed(script, how, code, text):
+def test_exit_code_is_that_of_first_failed_rank(script, how, code, text):
     path = script(FAILS.format(how=how))
     found, _, err = launch("-n", "2", path)
     assert found == code
@@ -106,25 +106,25 @@ def test_the_exit_code_is_that_of_the_first_rank_that_failed(script, how, code, 
     assert "runpy" not in err
 
 
-def test_the_error_is_printed_once(script):
+def test_error_is_printed_once(script):
     _, _, err = launch("-n", "2", script(FAILS.format(how="raise ValueError('boom')")))
     assert err.count("Traceback (most recent call last)") == 1
     assert err.count("raise ValueError('boom')") == 1
 
 
 @pytest.mark.parametrize("leave", ["sys.exit()", "sys.exit(0)", "os._exit(0)"])
-def test_a_script_may_exit_with_success(script, leave):
+def test_script_may_exit_with_success(script, leave):
     code, out, err = launch("-n", "2", script(f"import os, sys\n{leave}\n"))
     assert (code, out, printed(err)) == (0, "", [])
 
 
-def test_a_script_that_does_not_compile_is_reported(script):
+def test_script_that_does_not_compile_is_reported(script):
     code, _, err = launch("-n", "1", script("def f(:\n"))
     assert code == 1
     assert "SyntaxError" in err
 
 
-def test_a_limit_on_the_run(script):
+def test_timeout_ends_run(script):
     code, _, err = launch("-n", "1", "--timeout", "0.5", script("import time\nwhile True: time.sleep(0.01)\n"))
     assert (code, err) == (124, "the run took longer than 0.5 s; ranks [0] were still running\n")
 
@@ -150,7 +150,7 @@ def test_a_limit_on_the_run(script):
         (("-n", "2", "--env", "COBRE_SHM_WAIT=sleep", "script.py"), "COBRE_SHM_WAIT"),
     ],
 )
-def test_a_wrong_command_line_is_explained(script, tmp_path, arguments, text):
+def test_wrong_command_line_is_explained(script, tmp_path, arguments, text):
     script("")
     code, out, err = launch(*arguments, cwd=tmp_path)
     assert (code, out) == (2, "")
@@ -164,7 +164,7 @@ def test_help_has_an_example():
     assert "python -m cobre.comm.launch -n 4 --backend shm" in out
 
 
-def test_a_broken_pipe_ends_the_run_without_output(script):
+def test_broken_pipe_ends_the_run_without_output(script):
     path = script("import os\nprint(os.getpid())\nwhile True: print('more')\n")
     process = start_python(*LAUNCH, "-n", "1", path)
     pid = int(process.stdout.readline().split()[-1])

@@ -57,7 +57,7 @@ def has_dead_child(launcher):
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_a_rank_has_ended_and_launcher_and_orphan_reaper_are_killed_before_they_know(how):
+def test_descendants_end_if_launcher_and_reaper_die_before_noticing_exit(how):
     launcher, mark = start_marked(WORLD.format(size=3, ends=ENDS[how]))
     wait_until(lambda: state_of(launcher.pid) == "T" and has_dead_child(launcher.pid), "a rank has ended unseen")
     for pid in (reaper_of(launcher.pid), launcher.pid):
@@ -67,7 +67,7 @@ def test_a_rank_has_ended_and_launcher_and_orphan_reaper_are_killed_before_they_
 
 
 @pytest.mark.parametrize("how", ["returns", "fails", "exits"])
-def test_a_rank_without_fork_server_ends_what_it_has_started_by_itself(how):
+def test_rank_without_fork_server_ends_its_descendants(how):
     launcher, mark = start_marked(WORLD.format(size=1, ends=ENDS[how]))
     wait_until(lambda: state_of(launcher.pid) == "T" and has_dead_child(launcher.pid), "the rank has ended unseen")
     wait_until(lambda: len(marked(mark)) == 2, "only the launcher and its orphan reaper are there")
@@ -77,7 +77,7 @@ def test_a_rank_without_fork_server_ends_what_it_has_started_by_itself(how):
     wait_until(lambda: not marked(mark), "all processes have gone")
 
 
-def test_a_launcher_that_dies_while_it_unregisters_a_group():
+def test_launcher_death_while_unregistering_group_leaves_no_process():
     dies = """
 from cobre.comm.launch.supervision import OrphanReaper
 release = OrphanReaper.unregister
@@ -121,14 +121,14 @@ THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000
 
 
 @pytest.mark.parametrize("then", ["", THREAD, "sys.exit(3)"], ids=["loaded", "with a thread", "exits"])
-def test_what_a_module_starts_while_it_is_loaded_ends_with_the_fork_server(loading, tmp_path, then):
+def test_processes_started_by_imports_end_with_fork_server(loading, tmp_path, then):
     code, _, err = run_python("-c", loading(then))
     assert code == 0, err
     started = int((tmp_path / "loading").read_text())
     wait_until(lambda: not is_alive(started), "the process that the module has started is gone")
 
 
-def test_launcher_and_orphan_reaper_are_killed_while_the_fork_server_is_loading(loading, tmp_path):
+def test_fork_server_ends_if_launcher_and_reaper_die_while_it_loads(loading, tmp_path):
     launcher, mark = start_marked(loading("import time; time.sleep(1000)"))
     wait_until((tmp_path / "loading").exists, "the fork server is loading")
     for pid in (reaper_of(launcher.pid), launcher.pid):
@@ -138,7 +138,7 @@ def test_launcher_and_orphan_reaper_are_killed_while_the_fork_server_is_loading(
 
 
 @pytest.mark.parametrize("who", ["rank", "fork server"])
-def test_launcher_and_orphan_reaper_are_killed_while_another_is_stopped(who):
+def test_stopped_rank_ends_if_launcher_and_reaper_are_killed(who):
     world = WORLD.format(size=3, ends=ENDS["returns"]).replace("return\n", "pass\n")
     launcher, mark = start_marked(world)
     wait_until(lambda: state_of(launcher.pid) == "T", "all ranks run")
@@ -152,7 +152,7 @@ def test_launcher_and_orphan_reaper_are_killed_while_another_is_stopped(who):
     wait_until(lambda: not marked(mark), "all processes have gone")
 
 
-def test_a_rank_that_ends_its_group_keeps_its_exit_code(tmp_path):
+def test_rank_keeps_exit_code_after_ending_its_group(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import subprocess, sys\nfrom cobre.comm import create_communicator\n"

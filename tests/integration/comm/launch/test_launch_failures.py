@@ -47,7 +47,7 @@ def sleepless(comm):
         time.sleep(0.01)
 
 
-def test_the_error_names_the_rank_and_shows_its_traceback():
+def test_error_names_the_rank_and_shows_its_traceback():
     with pytest.raises(WorkerError) as caught:
         launch.run(stages, 4, args=(2,))
     error = caught.value
@@ -63,7 +63,7 @@ def test_the_error_names_the_rank_and_shows_its_traceback():
     assert text.endswith("3 other ranks were healthy and have exited.")
 
 
-def test_a_rank_that_was_killed_by_another_is_the_cause():
+def test_rank_killed_by_another_is_the_cause():
     def murder(comm):
         from numpy import array, empty
 
@@ -82,7 +82,7 @@ def test_a_rank_that_was_killed_by_another_is_the_cause():
     assert str(error).endswith("2 other ranks were healthy and have exited.")
 
 
-def test_a_crash_in_native_code_shows_where_it_was(capsys):
+def test_native_crash_shows_location(capsys):
     with pytest.raises(WorkerError, match=r"SIGSEGV \(signal 11\)") as caught:
         launch.run(lambda comm: os.kill(os.getpid(), signal.SIGSEGV), **LOCAL)
     assert caught.value.exit_code == -signal.SIGSEGV
@@ -91,27 +91,27 @@ def test_a_crash_in_native_code_shows_where_it_was(capsys):
 
 
 @pytest.mark.parametrize("leave", [sys.exit, os._exit])
-def test_a_rank_that_exits_has_failed_with_that_code(leave):
+def test_exiting_rank_fails_with_its_code(leave):
     with pytest.raises(WorkerError, match="rank 1") as caught:
         launch.run(lambda comm: leave(3) if comm.rank == 1 else comm.barrier(), 2)
     assert (caught.value.rank, caught.value.exit_code) == (1, 3)
 
 
 @pytest.mark.parametrize("leave", [sys.exit, os._exit])
-def test_a_rank_that_exits_with_0_without_a_value_has_failed(leave):
+def test_exit_0_without_value_is_a_failure(leave):
     with pytest.raises(WorkerError) as caught:
         launch.run(lambda comm: leave(0), **LOCAL)
     assert caught.value.exit_code == 0
 
 
-def test_the_text_of_an_exit_is_printed_and_reported(capsys):
+def test_exit_text_is_printed_and_reported(capsys):
     with pytest.raises(WorkerError, match="SystemExit: no such case") as caught:
         launch.run(lambda comm: sys.exit("no such case"), **LOCAL)
     assert caught.value.exit_code == 1
     assert printed(capsys.readouterr().err) == ["[rank 0] no such case"]
 
 
-def test_ranks_that_compute_are_stopped(no_patience):
+def test_computing_ranks_are_stopped(no_patience):
     def one_fails(comm):
         if comm.rank == 1:
             raise ValueError("boom")
@@ -123,7 +123,7 @@ def test_ranks_that_compute_are_stopped(no_patience):
     assert str(caught.value).endswith("2 other ranks were healthy and have exited.")
 
 
-def test_ranks_that_refuse_to_stop_are_killed(no_patience):
+def test_ranks_ignoring_stop_are_killed(no_patience):
     def stubborn(comm):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         comm.barrier()
@@ -136,7 +136,7 @@ def test_ranks_that_refuse_to_stop_are_killed(no_patience):
     assert caught.value.rank == 0
 
 
-def test_a_stopped_process_is_killed(no_patience):
+def test_stopped_process_is_killed(no_patience):
     def frozen(comm):
         comm.barrier()
         if comm.rank == 0:
@@ -147,7 +147,7 @@ def test_a_stopped_process_is_killed(no_patience):
         launch.run(frozen, 2)
 
 
-def test_a_rank_that_wraps_the_error_of_another_is_not_the_cause():
+def test_rank_that_wraps_the_error_of_another_is_not_the_cause():
     def wraps(comm):
         if comm.rank == 1:
             raise KeyError("the true cause")
@@ -161,14 +161,14 @@ def test_a_rank_that_wraps_the_error_of_another_is_not_the_cause():
     assert caught.value.rank == 1
 
 
-def test_a_rank_that_returns_early_is_reported_by_the_others():
+def test_rank_that_returns_early_is_reported_by_the_others():
     with pytest.raises(WorkerError) as caught:
         launch.run(lambda comm: comm.barrier() if comm.rank == 0 else None, 2)
     assert caught.value.rank == 0
     assert str(caught.value).endswith("1 other rank was healthy and has exited.")
 
 
-def test_an_exception_that_cannot_be_rebuilt_leaves_its_text():
+def test_unpicklable_exception_keeps_its_text():
     class TwoArgumentsError(Exception):
         def __init__(self, first, second):
             super().__init__(f"{first} and {second}")
@@ -182,13 +182,13 @@ def test_an_exception_that_cannot_be_rebuilt_leaves_its_text():
     assert caught.value.__cause__ is None
 
 
-def test_a_value_that_does_not_pickle_is_named():
+def test_unpicklable_value_is_named():
     with pytest.raises(WorkerError, match=r"cannot pickle the return value \(a generator\)") as caught:
         launch.run(lambda comm: (x for x in ()), **LOCAL)
     assert isinstance(caught.value.inner, TypeError)
 
 
-def test_a_value_that_cannot_be_rebuilt_here_is_named():
+def test_value_that_fails_to_unpickle_is_named():
     def foreign(comm):
         import types
 
@@ -201,7 +201,7 @@ def test_a_value_that_cannot_be_rebuilt_here_is_named():
         launch.run(foreign, **LOCAL)
 
 
-def test_a_function_that_cannot_be_imported_on_the_rank_is_reported(tmp_path, monkeypatch):
+def test_function_that_cannot_be_imported_on_the_rank_is_reported(tmp_path, monkeypatch):
     (tmp_path / "here_only.py").write_text("def work(comm):\n    return 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     import here_only
@@ -211,7 +211,7 @@ def test_a_function_that_cannot_be_imported_on_the_rank_is_reported(tmp_path, mo
         launch.run(here_only.work, **LOCAL)
 
 
-def test_the_error_of_an_inner_run_is_raised_by_the_outer_one():
+def test_error_of_an_inner_run_is_raised_by_the_outer_one():
     def outer(comm):
         launch.run(stages, 2, args=(1,))
 
@@ -222,12 +222,12 @@ def test_the_error_of_an_inner_run_is_raised_by_the_outer_one():
     assert caught.value.inner.inner.stage == 87
 
 
-def test_a_limit_on_the_whole_run_ends_it():
+def test_run_timeout_ends_run():
     with pytest.raises(TimeoutError, match=r"longer than 0\.5 s; ranks \[0, 1\] were still running"):
         launch.run(sleepless, 2, timeout_s=0.5)
 
 
-def test_a_run_that_ends_before_its_ranks_have_joined_leaves_no_name_behind(tmp_path, no_patience):
+def test_run_ended_before_joining_leaves_no_name(tmp_path, no_patience):
     """Rank 1 never joins, so rank 0, which meets by name, still has it when it is stopped; the fixture looks."""
     script = tmp_path / "never_joins.py"
     script.write_text("""
@@ -246,7 +246,7 @@ raise SystemExit(7)
     assert (caught.value.rank, caught.value.exit_code) == (1, 7)
 
 
-def test_ranks_that_are_killed_in_the_midst_of_making_a_region_leave_no_name_behind(no_patience):
+def test_ranks_killed_while_creating_region_leave_no_name(no_patience):
     """Each rank kills itself inside a call that creates a region; the fixture looks for leftovers."""
 
     def watched(comm):
@@ -264,14 +264,14 @@ def test_ranks_that_are_killed_in_the_midst_of_making_a_region_leave_no_name_beh
     assert caught.value.exit_code == -signal.SIGKILL
 
 
-def test_what_a_rank_has_started_ends_with_it():
+def test_processes_started_by_rank_end_with_it():
     def parent(comm):
         return subprocess.Popen(["sleep", "1000"]).pid
 
     wait_until_gone(launch.run(parent, 2))
 
 
-def test_a_process_that_keeps_the_output_open_does_not_hold_the_run():
+def test_process_holding_output_open_does_not_block_run():
     def parent(comm):
         print("printed")
         return subprocess.Popen(["sleep", "1000"], start_new_session=True).pid
@@ -281,5 +281,5 @@ def test_a_process_that_keeps_the_output_open_does_not_hold_the_run():
     os.kill(pid, signal.SIGKILL)
 
 
-def test_a_successful_run_leaves_no_processes_or_files():
+def test_successful_run_leaves_no_processes_or_files():
     assert launch.run(lambda comm: comm.rank, 2) == [0, 1]

@@ -61,11 +61,11 @@ def test_ranks_are_forks_of_one_process_without_threads():
     wait_until_gone([parent])
 
 
-def test_a_single_rank_is_not_forked():
+def test_single_rank_is_not_forked():
     assert launch.run(parents, 1) == [os.getpid()]
 
 
-def test_modules_are_loaded_once_for_all_ranks(module, tmp_path):
+def test_fork_server_loads_modules_once(module, tmp_path):
     name = module(f"import os, pathlib\npathlib.Path({str(tmp_path)!r}, f'loaded-{{os.getpid()}}').touch()\n")
 
     def is_loaded(comm):
@@ -77,7 +77,7 @@ def test_modules_are_loaded_once_for_all_ranks(module, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["raise LookupError\n", "import no_such_module\n", None])
-def test_a_module_that_cannot_be_loaded_fails_only_the_rank_that_needs_it(module, text):
+def test_module_that_cannot_be_loaded_fails_only_the_rank_that_needs_it(module, text):
     name = "no_such_module" if text is None else module(text)
     assert len(set(launch.run(parents, 2, preload=[name]))) == 1
 
@@ -90,7 +90,7 @@ ENDS = {
 }
 
 
-def test_no_fork_server_where_a_library_has_started_a_thread(module, caplog):
+def test_no_fork_server_after_library_started_a_thread(module, caplog):
     name = module(THREAD)
     with caplog.at_level(logging.INFO, "cobre.comm"):
         assert launch.run(parents, 2, preload=[name]) == [os.getpid()] * 2
@@ -98,7 +98,7 @@ def test_no_fork_server_where_a_library_has_started_a_thread(module, caplog):
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_separate_interpreters_where_the_fork_server_ends_while_loading(module, caplog, how):
+def test_separate_interpreters_if_fork_server_ends_while_loading(module, caplog, how):
     with caplog.at_level(logging.INFO, "cobre.comm"):
         assert launch.run(parents, 2, preload=[module(ENDS[how])]) == [os.getpid()] * 2
     assert "died while it was loading" in caplog.text
@@ -117,7 +117,7 @@ def test_output_printed_while_loading_is_attributed_to_rank_0_without_blocking(m
     assert sorted(said) == [(0, "stderr", "y" * 1_000_000 + "\n"), (0, "stdout", "x" * 1_000_000 + "\n")]
 
 
-def test_a_limit_on_the_run_holds_while_loading(module):
+def test_run_timeout_applies_while_loading(module):
     name = module("import time\ntime.sleep(1000)\n")
     with pytest.raises(TimeoutError, match=r"longer than 1 s; ranks \[0, 1\] were still running"):
         launch.run(parents, 2, preload=[name], timeout_s=1)
@@ -168,7 +168,7 @@ def test_ranks_hold_no_descriptors_of_each_other():
             assert rank == other or not set(own) & set(found)
 
 
-def test_a_signal_that_reaches_every_process_of_a_job_leaves_the_fork_server_alone():
+def test_fork_server_ignores_job_wide_signal():
     """A batch system sends SIGTERM to all of them; ranks end in their own way."""
 
     def ends_in_its_own_way(comm):
@@ -203,7 +203,7 @@ def test_ranks_end_with_the_fork_server_and_the_error_says_so():
     assert str(caught.value).endswith("2 other ranks were healthy and have exited.")
 
 
-def test_a_fork_server_that_does_not_reply_is_killed(monkeypatch):
+def test_fork_server_that_does_not_reply_is_killed(monkeypatch):
     monkeypatch.setattr(fork_server, "REPLY_S", 0.5)
 
     def stops_its_parent(comm):
@@ -250,7 +250,7 @@ VICTIMS = [
 
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("attempt", range(3))
-def test_a_fork_server_killed_at_any_moment_leaves_no_process(tmp_path, victim, attempt):
+def test_fork_server_killed_at_any_moment_leaves_no_process(tmp_path, victim, attempt):
     """The fork server and its forks have the same command line; the oldest is the fork server."""
     mark = f"{os.getpid()}-{VICTIMS.index(victim)}-{attempt}"
     script = tmp_path / "world.py"
@@ -291,11 +291,11 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, free + 1))  # room for one
 ENDS_AT_FORK = "import os; os.register_at_fork(before=lambda: os._exit(3))"
 
 
-def test_a_fork_server_without_free_descriptors_reports_it(module):
+def test_fork_server_without_free_descriptors_reports_it(module):
     with pytest.raises(InitializationFailedError, match="Too many open files"):
         launch.run(parents, 2, preload=[module(FEW_DESCRIPTORS)])
 
 
-def test_a_fork_server_that_ends_at_a_fork_is_named(module):
+def test_fork_server_death_at_fork_is_named(module):
     with pytest.raises(InitializationFailedError, match=r"the fork server of the ranks \(pid \d+\) exited with code 3"):
         launch.run(parents, 2, preload=[module(ENDS_AT_FORK)])

@@ -25,12 +25,12 @@ def test_lines_are_prefixed_and_complete(capsys):
     assert sorted(err.splitlines()) == [f"[rank {rank}] warning {rank}" for rank in range(3)]
 
 
-def test_a_last_line_without_newline_is_printed(capsys):
+def test_last_line_without_newline_is_printed(capsys):
     launch.run(lambda comm: print("to be continued", end=""), **LOCAL)
     assert capsys.readouterr().out == "[rank 0] to be continued\n"
 
 
-def test_what_a_killed_rank_had_printed_is_not_lost(capsys):
+def test_output_of_killed_rank_is_not_lost(capsys):
     def dies(comm):
         print("last words", end="")
         os.kill(os.getpid(), 9)
@@ -40,7 +40,7 @@ def test_what_a_killed_rank_had_printed_is_not_lost(capsys):
     assert capsys.readouterr().out == "[rank 0] last words\n"
 
 
-def test_a_line_of_ten_megabytes_passes(capsys):
+def test_ten_megabyte_line_is_forwarded(capsys):
     launch.run(lambda comm: print("x" * 10_000_000), **LOCAL)
     assert capsys.readouterr().out == f"[rank 0] {'x' * 10_000_000}\n"
 
@@ -71,7 +71,7 @@ def test_output_can_be_redirected(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_output_that_fails_stops_the_run():
+def test_failing_output_stops_run():
     def full(rank, stream, text):
         raise OSError("disk full")
 

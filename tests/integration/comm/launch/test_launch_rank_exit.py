@@ -23,7 +23,7 @@ def leave_files_open(comm, folder):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_files_that_are_open_are_flushed(tmp_path, size):
+def test_open_files_are_flushed(tmp_path, size):
     launch.run(leave_files_open, size, args=(tmp_path,))
     for rank in range(size):
         assert (tmp_path / f"text{rank}").read_text() == "last words"
@@ -36,7 +36,7 @@ def write_to_preloaded_log(comm):
     preloaded_log.LOG.write(f"rank {comm.rank}\n")
 
 
-def test_files_that_a_preloaded_module_has_opened_are_flushed(tmp_path, monkeypatch):
+def test_files_opened_by_preloaded_modules_are_flushed(tmp_path, monkeypatch):
     log = tmp_path / "log"
     (tmp_path / "preloaded_log.py").write_text(f"LOG = open({str(log)!r}, 'a')\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -70,7 +70,7 @@ def leave_a_thread(comm, folder):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_threads_that_are_no_daemons_are_waited_for(tmp_path, size):
+def test_non_daemon_threads_are_joined(tmp_path, size):
     launch.run(leave_a_thread, size, args=(tmp_path,))
     assert {path.name for path in tmp_path.iterdir()} == {f"thread{rank}" for rank in range(size)}
 
@@ -80,7 +80,7 @@ def print_without_a_newline(comm):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_was_printed_is_not_lost(capfd, size):
+def test_printed_output_is_not_lost(capfd, size):
     launch.run(print_without_a_newline, size)
     text = capfd.readouterr().out
     assert all(f"rank {rank} says so" in text for rank in range(size))
@@ -94,6 +94,6 @@ def fail_in_a_handler(comm):
     return comm.rank
 
 
-def test_a_handler_that_fails_is_reported_and_changes_no_result(capfd):
+def test_failing_exit_handler_is_reported_and_keeps_result(capfd):
     assert launch.run(fail_in_a_handler, 2) == [0, 1]
     assert "LookupError: in a handler" in capfd.readouterr().err

@@ -37,7 +37,7 @@ def test_every_rank_returns_its_value_in_rank_order():
     assert os.getpid() not in pids
 
 
-def test_ranks_finish_in_any_order_and_values_keep_theirs():
+def test_values_keep_rank_order_whatever_finishes_first():
     def reverse_order(comm):
         for turn in range(comm.size - 1, comm.rank - 1, -1):
             comm.barrier(label=f"turn {turn}")
@@ -64,17 +64,17 @@ def test_closures_lambdas_and_local_classes_are_sent_and_returned():
     assert value.cost == 7
 
 
-def test_large_arguments_and_results_pass():
+def test_large_arguments_and_results_are_transferred():
     table = np.arange(50 * 2**20 // 8, dtype=np.float64)
     values = launch.run(lambda comm, given: given + comm.rank, 2, args=(table,))
     assert all(np.array_equal(value, table + rank) for rank, value in enumerate(values))
 
 
-def test_a_world_of_one_rank_on_shm():
+def test_shm_world_of_one_rank():
     assert launch.run(summed, 1, args=([4],)) == [4.0]
 
 
-def test_a_rank_may_start_ranks_of_its_own():
+def test_rank_may_start_ranks_of_its_own():
     def outer(comm):
         values = launch.run(lambda inner, base: (base, inner.rank), 2, args=(comm.rank,), output=launch.forward)
         comm.barrier()
@@ -83,7 +83,7 @@ def test_a_rank_may_start_ranks_of_its_own():
     assert launch.run(outer, 2) == [[(0, 0), (0, 1)], [(1, 0), (1, 1)]]
 
 
-def test_any_thread_may_run():
+def test_run_works_from_any_thread():
     found = []
     thread = threading.Thread(target=lambda: found.append(launch.run(whoami, 2)))
     thread.start()
@@ -92,13 +92,13 @@ def test_any_thread_may_run():
 
 
 @pytest.mark.parametrize("missing", [("pidfd_open",), ("pidfd_open", "waitid"), ("memfd_create",)])
-def test_a_platform_may_lack_the_newer_system_calls(monkeypatch, missing):
+def test_run_works_without_newer_system_calls(monkeypatch, missing):
     for name in missing:
         monkeypatch.delattr(os, name)
     assert [value[0] for value in launch.run(whoami, 2)] == [0, 1]
 
 
-def test_options_of_the_world_come_through_the_environment():
+def test_world_options_come_from_environment():
     def waits(comm):
         comm.barrier()
         return os.environ["COBRE_SHM_WAIT"], os.environ["MINE"]
@@ -112,7 +112,7 @@ def test_numerical_libraries_get_one_thread(monkeypatch):
     assert launch.run(lambda comm: os.environ["OMP_NUM_THREADS"], **LOCAL) == ["1"]
 
 
-def test_more_ranks_than_cores_work_with_one_warning(caplog):
+def test_more_ranks_than_cores_warns_once(caplog):
     size = cores.usable_cores() + 1
     with caplog.at_level(logging.WARNING, "cobre.comm"):
         assert len(launch.run(whoami, size)) == size
@@ -121,7 +121,7 @@ def test_more_ranks_than_cores_work_with_one_warning(caplog):
 
 
 @pytest.mark.parametrize("size", [0, -3, 1025, 2.0, "2", None])
-def test_a_wrong_size_starts_nothing(size):
+def test_invalid_size_starts_no_process(size):
     with pytest.raises(InitializationFailedError, match="number of ranks"):
         launch.run(whoami, size)
 
@@ -130,27 +130,27 @@ def test_a_wrong_size_starts_nothing(size):
     ("backend", "error"),
     [("mpi", BackendNotAvailableError), ("pigeon", InvalidBackendError)],
 )
-def test_a_wrong_backend_starts_nothing(backend, error):
+def test_unknown_backend_starts_no_process(backend, error):
     with pytest.raises(error):
         launch.run(whoami, 2, backend)
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1, float("nan"), float("inf")])
-def test_a_wrong_limit_starts_nothing(timeout_s):
+def test_invalid_timeout_starts_no_process(timeout_s):
     with pytest.raises(ValueError, match="positive number of seconds"):
         launch.run(whoami, 2, timeout_s=timeout_s)
 
 
-def test_a_limit_of_years_is_fine():
+def test_timeout_of_years_is_accepted():
     assert len(launch.run(whoami, 1, timeout_s=1e9)) == 1
 
 
-def test_what_is_no_function_is_refused():
+def test_non_callable_is_refused():
     with pytest.raises(TypeError, match="expected a function"):
         launch.run("whoami", 2)
 
 
-def test_a_function_that_does_not_pickle_is_refused():
+def test_unpicklable_function_is_refused():
     lock = threading.Lock()
     with pytest.raises(TypeError, match=r"cannot pickle function .*<lambda> to send it to the ranks: cannot pickle"):
         launch.run(lambda comm: lock, 2)
@@ -193,7 +193,7 @@ print([answer.value for answer in values], all(type(answer) is Answer for answer
 """
 
 
-def test_a_script_needs_no_main_guard_and_may_import_its_siblings(tmp_path):
+def test_script_needs_no_main_guard_and_may_import_its_siblings(tmp_path):
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "sibling.py").write_text("STEP = 7\n")
@@ -204,7 +204,7 @@ def test_a_script_needs_no_main_guard_and_may_import_its_siblings(tmp_path):
     assert (code, out) == (0, "[100, 107] True\n"), err
 
 
-def test_a_program_on_stdin_works():
+def test_program_from_stdin_runs():
     program = "from cobre.comm import launch\ndef f(comm):\n    return comm.rank\nprint(launch.run(f, 2))\n"
     code, out, err = run_python("-", typed=program)
     assert (code, out) == (0, "[0, 1]\n"), err
@@ -222,20 +222,20 @@ def test_ranks_work_when_the_parents_streams_are_closed(tmp_path, closed, size):
     assert (tmp_path / "values").read_text() == str(list(range(size)))
 
 
-def test_an_interactive_shell_works():
+def test_interactive_shell_runs():
     lines = ["from cobre.comm import launch", "step = 3", "def f(comm):", "    return step * comm.rank", ""]
     typed = "\n".join([*lines, "launch.run(f, 2)", ""])
     code, out, err = run_python("-i", "-q", typed=typed)
     assert (code, out) == (0, "[0, 3]\n"), err
 
 
-def test_the_arguments_of_the_script_are_those_of_its_ranks(tmp_path):
+def test_ranks_receive_script_arguments(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import sys\nfrom cobre.comm import launch\nprint(launch.run(lambda comm: sys.argv[1:], 1))\n")
     assert run_python(script, "--case", "4ree")[1] == "[['--case', '4ree']]\n"
 
 
-def test_flags_of_the_interpreter_reach_the_ranks(tmp_path):
+def test_ranks_receive_interpreter_flags(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import sys\nfrom cobre.comm import launch\nprint(launch.run(lambda comm: sys.flags.optimize, 1))\n"
@@ -243,7 +243,7 @@ def test_flags_of_the_interpreter_reach_the_ranks(tmp_path):
     assert run_python("-OO", script)[1] == "[2]\n"
 
 
-def test_a_run_causes_no_warnings(tmp_path):
+def test_run_causes_no_warnings(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("from cobre.comm import launch\nlaunch.run(lambda comm: comm.rank, 2)\n")
     code, out, err = run_python("-X", "dev", "-W", "error", script)
@@ -262,7 +262,7 @@ def test_ranks_find_the_package_where_the_script_found_it(tmp_path):
     assert (code, out) == (0, "[0]\n"), err
 
 
-def test_a_notebook_gets_its_output_and_its_source_in_the_traceback(monkeypatch):
+def test_notebook_gets_its_output_and_its_source_in_the_traceback(monkeypatch):
     import linecache
 
     source = "def cell(comm):\n    print('from the cell')\n    raise ValueError('bad inflow')\n"

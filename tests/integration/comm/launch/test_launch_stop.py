@@ -110,7 +110,7 @@ def importing(request, tmp_path, folder, monkeypatch):
 
 
 @pytest.mark.parametrize("to_all", [False, True], ids=["to the command", "to its process group"])
-def test_ctrl_c_while_ranks_import_is_one_line(tmp_path, folder, importing, to_all):
+def test_ctrl_c_while_ranks_import_prints_one_line(tmp_path, folder, importing, to_all):
     process = start_script(tmp_path, folder)
     pids = wait_for_pids(folder, importing)
     (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
@@ -123,7 +123,7 @@ def test_ctrl_c_while_ranks_import_is_one_line(tmp_path, folder, importing, to_a
     ("number", "expected", "words"),
     [(signal.SIGINT, 130, "cobre: interrupted"), (signal.SIGTERM, 143, "cobre: terminated")],
 )
-def test_a_signal_while_the_workers_of_a_study_import_is_one_line(tmp_path, folder, importing, number, expected, words):
+def test_signal_while_workers_import_prints_one_line(tmp_path, folder, importing, number, expected, words):
     command = ["-m", "cobre.cli", "run", QUICK_CASE, "--output", tmp_path / "output", "--workers", "2"]
     process = start_python(*command)
     pids = wait_for_pids(folder, importing)
@@ -146,7 +146,7 @@ def usual_signals():
 
 @pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("size", [1, 2], ids=["spawned", "forked"])
-def test_a_rank_begins_its_task_with_signals_as_python_has_them(size):
+def test_rank_starts_with_default_signal_handlers(size):
     def handlers(comm):
         found = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
@@ -175,7 +175,7 @@ def test_ranks_may_clean_up_after_ctrl_c(tmp_path, folder):
     assert sorted(out.splitlines()) == ["[rank 0] saved", "[rank 1] saved"]
 
 
-def test_ranks_that_ignore_ctrl_c_are_killed_after_a_while(tmp_path, folder):
+def test_ranks_ignoring_ctrl_c_are_killed_after_pause(tmp_path, folder):
     ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
     process = start_function(tmp_path, folder, first=ignore, grace_s=0.2)
     pids = wait_for_pids(folder, 2)
@@ -184,7 +184,7 @@ def test_ranks_that_ignore_ctrl_c_are_killed_after_a_while(tmp_path, folder):
     wait_until_gone(pids)
 
 
-def test_a_second_ctrl_c_kills_at_once(tmp_path, folder):
+def test_second_ctrl_c_kills_at_once(tmp_path, folder):
     handler = "signal.signal(signal.SIGINT, lambda *_: announce(folder + '/../interrupted'))"
     (tmp_path / "interrupted").mkdir()
     process = start_function(tmp_path, folder, first=handler, grace_s=100_000)
@@ -245,7 +245,7 @@ def test_processes_started_by_ranks_end_with_the_parent(tmp_path, folder, how):
     wait_until_gone(pids)
 
 
-def test_a_rank_in_native_code_ends_with_the_parent(tmp_path, folder):
+def test_rank_in_native_code_ends_with_the_parent(tmp_path, folder):
     # One regular expression holds the interpreter for longer than any test lasts.
     process = start_function(tmp_path, folder, "import re; re.match(r'(a+)+$', 'a' * 60 + 'b')")
     pids = wait_for_pids(folder, 2)
@@ -254,12 +254,12 @@ def test_a_rank_in_native_code_ends_with_the_parent(tmp_path, folder):
     wait_until_gone(pids)
 
 
-def test_a_rank_whose_parent_has_already_gone_does_not_start():
+def test_rank_without_parent_does_not_start():
     worker = [*child_command("rank"), "1", "0", "0", "0"]
     assert subprocess.run(worker, timeout=60, check=False).returncode == -signal.SIGKILL
 
 
-def test_the_end_of_the_parent_pipe_ends_the_rank_and_its_processes():
+def test_end_of_the_parent_pipe_ends_the_rank_and_its_processes():
     program = (
         "import subprocess, sys, time\n"
         "from cobre.comm.launch.rank_main import watch_lifeline\n"
@@ -276,7 +276,7 @@ def test_the_end_of_the_parent_pipe_ends_the_rank_and_its_processes():
     wait_until_gone([child])
 
 
-def test_an_interrupt_in_this_process_leaves_nothing_behind():
+def test_interrupt_leaves_no_processes_or_files():
     pids = []
     descriptors = open_descriptors()
     children = own_children()
@@ -300,5 +300,5 @@ def test_an_interrupt_in_this_process_leaves_nothing_behind():
     assert own_children() <= children
 
 
-def test_the_pause_before_killing_is_as_documented():
+def test_pause_before_kill_matches_documentation():
     assert launcher.INTERRUPT_GRACE_S == 5.0

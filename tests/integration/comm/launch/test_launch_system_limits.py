@@ -46,13 +46,13 @@ def file_size(nbytes):
     return f"resource.setrlimit(resource.RLIMIT_FSIZE, ({nbytes}, resource.RLIM_INFINITY))"
 
 
-def test_a_limit_on_file_sizes_that_the_segment_exceeds():
+def test_file_size_limit_below_segment_is_reported():
     text = limited(file_size(1 << 20))
     assert "shared memory, more than the limit of 1.0 MiB on the size of a file allows: raise it (ulimit -f)" in text
     assert "docker" not in text and "/dev/shm" not in text.rpartition("SharedMemoryExhaustedError")[2]
 
 
-def test_a_limit_on_file_sizes_that_the_task_exceeds():
+def test_file_size_limit_below_payload_is_reported():
     text = limited(file_size(100))
     assert (
         "could not start 2 ranks: [Errno 27] File too large; raise the limit on the size of files (ulimit -f)" in text
@@ -61,14 +61,14 @@ def test_a_limit_on_file_sizes_that_the_task_exceeds():
 
 
 @pytest.mark.parametrize("size", [1 << 21, 9 << 20], ids=["in the buffer's last part", "long before the end"])
-def test_a_limit_on_file_sizes_that_a_value_exceeds(size):
+def test_file_size_limit_below_result_is_reported(size):
     """Results of ranks pass through a file in memory."""
     text = limited(file_size(1 << 20), f"bytes({size})", "tcp")
     assert "cannot store the return value (a bytes): File too large; raise the limit on the size of files" in text
     assert "pickle the return value" not in text
 
 
-def test_a_rank_that_has_used_its_cpu_time():
+def test_cpu_time_limit_is_reported():
     def compute(comm):
         used = sum(os.times()[:2])
         hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
@@ -81,7 +81,7 @@ def test_a_rank_that_has_used_its_cpu_time():
         launch.run(compute, 2)
 
 
-def test_a_kill_under_a_hard_limit_of_cpu_time_may_be_due_to_that():
+def test_kill_under_hard_cpu_limit_mentions_limit():
     text = in_new_process("""
         import resource
         from cobre.comm.launch.payload import ending_of
@@ -96,7 +96,7 @@ def test_a_kill_under_a_hard_limit_of_cpu_time_may_be_due_to_that():
     assert "or 1000 s of CPU time used, the hard limit (ulimit -H -t)." in with_limit
 
 
-def test_a_file_that_grows_beyond_its_limit_by_a_program_that_does_not_ignore_the_signal(tmp_path):
+def test_sigxfsz_death_is_explained(tmp_path):
     def write(comm, path):
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
@@ -109,7 +109,7 @@ def test_a_file_that_grows_beyond_its_limit_by_a_program_that_does_not_ignore_th
 @pytest.mark.parametrize(
     ("mode", "words"), [(0o600, "Permission denied"), (0o700, "Exec format error"), (None, "No such file or directory")]
 )
-def test_an_interpreter_that_cannot_be_run(tmp_path, mode, words):
+def test_unusable_interpreter_is_reported(tmp_path, mode, words):
     path = tmp_path / "python"
     if mode is not None:
         path.write_bytes(b"\0")
@@ -120,11 +120,11 @@ def test_an_interpreter_that_cannot_be_run(tmp_path, mode, words):
 
 
 @pytest.mark.parametrize("value", ["None", "''"])
-def test_an_interpreter_without_a_path(value):
+def test_interpreter_without_path_is_reported(value):
     assert "sys.executable is empty" in limited(f"sys.executable = {value}")
 
 
-def test_ranks_that_end_with_a_fork_server_that_was_killed():
+def test_killed_fork_server_is_the_cause():
     """The kernel does this when memory runs out: the fork server may be the largest process."""
 
     def kill_parent(comm):
@@ -142,7 +142,7 @@ def test_ranks_that_end_with_a_fork_server_that_was_killed():
 KILLED_AT_FORK = "import os, signal; os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGKILL))"
 
 
-def test_a_fork_server_that_is_killed_while_it_starts_ranks(tmp_path, monkeypatch):
+def test_fork_server_killed_while_starting_ranks_is_reported(tmp_path, monkeypatch):
     (tmp_path / "killed_at_fork.py").write_text(KILLED_AT_FORK)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InitializationFailedError) as caught:
@@ -165,7 +165,7 @@ def stop_rank_1():
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_a_rank_that_is_stopped_before_it_has_joined_is_the_one_to_blame(backend):
+def test_rank_stopped_before_joining_is_blamed(backend):
     limit = {f"COBRE_{backend.upper()}_CONNECT_TIMEOUT_SECS": "1"}
     with pytest.raises(WorkerError) as caught:
         launch.run(lambda comm, _: comm.barrier(), 3, backend, (StopsRank1(),), environment=limit)
@@ -178,7 +178,7 @@ def test_a_rank_that_is_stopped_before_it_has_joined_is_the_one_to_blame(backend
     assert "Traceback" not in text and "Also, " not in text
 
 
-def test_a_rank_that_fails_before_it_has_joined_is_still_the_cause():
+def test_rank_failing_before_joining_is_the_cause():
     """The other ranks report it missing, too, but its own error says more."""
     limit = {"COBRE_TCP_CONNECT_TIMEOUT_SECS": "1"}
 

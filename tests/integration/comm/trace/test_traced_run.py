@@ -48,7 +48,7 @@ def slices(trace):
     return [event for event in trace["traceEvents"] if event["ph"] == "X"]
 
 
-def test_the_merged_file_has_the_format_of_viewers(merged):
+def test_merged_file_has_the_format_of_viewers(merged):
     trace, _ = merged
     assert trace["displayTimeUnit"] == "ms"
     for event in trace["traceEvents"]:
@@ -89,7 +89,7 @@ def test_slices_of_a_thread_nest(merged):
                 assert any(first <= begin and end <= last + 0.001 for first, last in inside)
 
 
-def test_the_slow_rank_is_named(merged):
+def test_slow_rank_is_named(merged):
     trace, printed = merged
     waits = [event for event in slices(trace) if event["name"] == "waiting for rank 2" and event["dur"] > 10_000]
     assert {event["pid"] for event in waits} >= {0, 1, 3}
@@ -99,7 +99,7 @@ def test_the_slow_rank_is_named(merged):
     assert "note:" not in printed
 
 
-def test_a_killed_rank_and_its_survivors_can_be_merged(tmp_path):
+def test_killed_rank_and_its_survivors_can_be_merged(tmp_path):
     def loses_one(comm):
         comm.barrier(label="together")
         if comm.rank == 1:
@@ -117,7 +117,7 @@ def test_a_killed_rank_and_its_survivors_can_be_merged(tmp_path):
     assert any("PeerLostError" in state for state in states)
 
 
-def test_a_quick_program_loses_no_call_unnoticed(tmp_path):
+def test_dropped_trace_events_are_counted(tmp_path):
     def hurries(comm):
         for _ in range(20_000):
             comm.barrier()
@@ -127,7 +127,7 @@ def test_a_quick_program_loses_no_call_unnoticed(tmp_path):
         assert recording.lost + len(recording.calls) == 20_000
 
 
-def test_a_run_over_tcp_can_be_traced(tmp_path):
+def test_tcp_run_can_be_traced(tmp_path):
     launch.run(lambda comm: comm.barrier(label="gate"), 2, "tcp", environment={"COBRE_COMM_TRACE": str(tmp_path)})
     trace, printed = merge(tmp_path)
     assert "communicator 1 (tcp, 2 ranks)" in printed

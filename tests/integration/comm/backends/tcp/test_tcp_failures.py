@@ -31,7 +31,7 @@ def start():
         rank.end()
 
 
-def test_a_payload_may_wait_longer_than_the_timeout(start):
+def test_payload_may_wait_longer_than_the_timeout(start):
     """The timeout is long enough for four heartbeats on a busy machine; the payload waits for two timeouts."""
     timeout_s = 4.0
     coordinator, *workers = ranks = start("late_coordinator", 3, timeout_s=timeout_s)
@@ -47,14 +47,14 @@ def test_a_payload_may_wait_longer_than_the_timeout(start):
         assert rank.wait_for("good")["good"]
 
 
-def test_a_forked_child_does_not_keep_a_dead_rank_alive(start):
+def test_forked_child_does_not_keep_a_dead_rank_alive(start):
     ranks = start("die_with_a_child", 3)
     for rank in ranks[:2]:
         seen = rank.wait_for("error")
         assert (seen["error"], seen["ranks"]) == ("PeerLostError", [2])
 
 
-def test_a_death_is_reported_while_the_coordinator_computes(start):
+def test_death_is_reported_while_the_coordinator_computes(start):
     ranks = start("idle_coordinator", 3)
     begin = time.monotonic()
     seen = ranks[1].wait_for("error")
@@ -65,7 +65,7 @@ def test_a_death_is_reported_while_the_coordinator_computes(start):
 
 
 @pytest.mark.parametrize("ranks_per_host", [0, 1])
-def test_a_stopped_rank_is_reported_while_the_coordinator_computes(start, ranks_per_host):
+def test_stopped_rank_is_reported_while_the_coordinator_computes(start, ranks_per_host):
     ranks = start("idle_coordinator_and_a_stopped_worker", 3, timeout_s=3.0, ranks_per_host=ranks_per_host)
     seen = ranks[1].wait_for("error")
     assert (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [2])
@@ -74,7 +74,7 @@ def test_a_stopped_rank_is_reported_while_the_coordinator_computes(start, ranks_
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_an_abort_reaches_ranks_that_are_in_no_call(start, size):
+def test_abort_reaches_ranks_that_are_in_no_call(start, size):
     ranks = start("abort_between_calls", size)
     assert ranks[-1].wait_for("state")["state"] == "broken"
     for rank in ranks[:-1]:
@@ -84,13 +84,13 @@ def test_an_abort_reaches_ranks_that_are_in_no_call(start, size):
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_a_rank_may_end_after_the_last_call(start, size):
+def test_rank_may_end_after_the_last_call(start, size):
     for rank in start("leave_early", size):
         assert rank.wait_for("good")["good"]
         assert rank.process.wait(DEADLINE_S) == 0
 
 
-def test_an_interrupt_ends_the_wait_and_the_world(start):
+def test_interrupt_ends_the_wait_and_the_world(start):
     ranks = start("wait_interrupted", 2)
     ranks[0].wait_for("waiting")
     os.kill(ranks[0].process.pid, signal.SIGINT)

@@ -23,14 +23,14 @@ def named(rank, process, host):
     return f"rank {rank} (host cobre{host}-", f"pid {process.pid})"
 
 
-def test_a_late_coordinator_is_waited_for(world):
+def test_workers_wait_for_late_coordinator(world):
     workers = [world.start(rank, "gather_when_told") for rank in (2, 1)]
     for worker in workers:
         worker.wait_for("log", "refused")  # no process listens there yet
     world.gather([world.start(0, "gather_when_told"), *workers])
 
 
-def test_a_late_host_of_the_coordinator_is_waited_for(world):
+def test_workers_wait_for_late_coordinator_host(world):
     for host in (1, 2):
         world.network.pull(host)
     workers = [world.start(rank, "gather_when_told") for rank in (1, 2)]
@@ -41,7 +41,7 @@ def test_a_late_host_of_the_coordinator_is_waited_for(world):
     world.gather([world.start(0, "gather_when_told"), *workers])
 
 
-def test_a_name_that_resolves_late_is_logged_once_and_retried(world):
+def test_name_that_resolves_late_is_logged_once_and_retried(world):
     for host in range(SIZE):
         world.network.write_names(host)
     ranks = world.start_all("gather_when_told", coordinator="coordinator")
@@ -54,7 +54,7 @@ def test_a_name_that_resolves_late_is_logged_once_and_retried(world):
     world.gather(ranks)
 
 
-def test_a_black_hole_in_front_of_one_address_does_not_hide_the_next(world):
+def test_black_hole_in_front_of_one_address_does_not_hide_the_next(world):
     for host in range(SIZE):
         world.network.write_names(host, coordinator=[COORDINATOR_V6, COORDINATOR])
     for host in (1, 2):
@@ -65,7 +65,7 @@ def test_a_black_hole_in_front_of_one_address_does_not_hide_the_next(world):
     world.gather(ranks)
 
 
-def test_a_black_hole_at_the_start_is_reported_on_both_sides(world):
+def test_black_hole_at_the_start_is_reported_on_both_sides(world):
     world.network.swallow(2)
     begin = time.monotonic()
     ranks = world.start_all("barriers", connect_timeout_s=CONNECT_S)
@@ -78,7 +78,7 @@ def test_a_black_hole_at_the_start_is_reported_on_both_sides(world):
     assert in_time(seen, begin, CONNECT_S)
 
 
-def test_a_host_that_is_not_there_is_named(world):
+def test_missing_host_is_named(world):
     worker = world.start(1, "barriers", coordinator="10.77.0.9", connect_timeout_s=CONNECT_S)
     seen = refused(worker, "10.77.0.9:29500", "rank 0, the coordinator")
     assert seen["refused"] == "InitializationFailedError"
@@ -90,7 +90,7 @@ def test_other_hosts_are_refused_without_a_secret(world):
         assert seen["refused"] == "MissingConfigurationError"
 
 
-def test_a_wrong_secret_is_reported_on_both_sides_in_time(world):
+def test_wrong_secret_is_reported_on_both_sides_in_time(world):
     coordinator = world.start(0, "gather_when_told")
     coordinator.wait_for("log", "backend tcp")
     # Without the secret a refusal cannot be proved: it is reported as unproven when the limit for joining is up.
@@ -106,7 +106,7 @@ def test_a_wrong_secret_is_reported_on_both_sides_in_time(world):
     world.gather([coordinator, *(world.start(rank, "gather_when_told") for rank in (1, 2))])
 
 
-def test_a_worker_that_is_restarted_before_the_start_takes_its_place_again(world):
+def test_worker_that_is_restarted_before_the_start_takes_its_place_again(world):
     coordinator, first = world.start(0, "gather_when_told"), world.start(1, "gather_when_told")
     first.wait_for("log", "waiting for the other ranks")
     first.kill()
@@ -116,7 +116,7 @@ def test_a_worker_that_is_restarted_before_the_start_takes_its_place_again(world
     world.gather([coordinator, second, world.start(2, "gather_when_told")])
 
 
-def test_a_worker_that_is_restarted_during_a_run_is_refused(world):
+def test_worker_that_is_restarted_during_a_run_is_refused(world):
     ranks = world.run_all("barriers")
     ranks[1].kill()
     for rank in (ranks[0], ranks[2]):
@@ -126,7 +126,7 @@ def test_a_worker_that_is_restarted_during_a_run_is_refused(world):
     refused(again, f"rank 1 could not connect to rank 0, the coordinator, at {COORDINATOR}:29500", "refused")
 
 
-def test_a_rank_with_another_size(world):
+def test_rank_with_other_world_size_is_refused(world):
     begin = time.monotonic()
     coordinator, other = (world.start(rank, "barriers", connect_timeout_s=CONNECT_S) for rank in (0, 2))
     odd = world.start(1, "barriers", size=SIZE + 1, connect_timeout_s=CONNECT_S)
@@ -137,7 +137,7 @@ def test_a_rank_with_another_size(world):
         assert in_time(refused(rank, "2 of 3 ranks joined", "missing rank 1.", *sides), begin, CONNECT_S)
 
 
-def test_two_hosts_that_claim_one_rank(world):
+def test_duplicate_rank_on_two_hosts_is_refused(world):
     coordinator, first = world.start(0, "gather_when_told"), world.start(1, "gather_when_told")
     first.wait_for("log", "waiting for the other ranks")
     twin = world.start(1, "gather_when_told", host=2)
@@ -146,7 +146,7 @@ def test_two_hosts_that_claim_one_rank(world):
     world.gather([coordinator, first, world.start(2, "gather_when_told")])
 
 
-def test_a_port_in_use_by_an_earlier_run(world):
+def test_port_of_earlier_run_is_reported(world):
     earlier = world.start(0, "gather_when_told")
     worker = world.start(1, "gather_when_told")
     worker.wait_for("log", "waiting for the other ranks")

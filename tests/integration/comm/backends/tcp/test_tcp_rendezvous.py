@@ -41,7 +41,7 @@ def test_ranks_start_in_any_order(order, caplog):
 
 
 @pytest.mark.parametrize("text", ["[::1]:{port}", "localhost:{port}", "127.0.0.1:{port}"])
-def test_addresses_of_every_kind(text):
+def test_every_address_family_connects(text):
     if "::1" in text and not has_ipv6():
         pytest.fail("this machine has no IPv6 loopback; the suite needs one")
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -59,7 +59,7 @@ def has_ipv6():
     return True
 
 
-def test_a_wrong_secret_is_reported_on_both_sides_and_the_coordinator_continues(caplog):
+def test_wrong_secret_is_reported_on_both_sides_and_the_coordinator_continues(caplog):
     with tcp_world(2) as world:
         coordinator = world.start(0)
         # Much shorter than the coordinator's own limit, which must not pass before the right secret comes.
@@ -72,7 +72,7 @@ def test_a_wrong_secret_is_reported_on_both_sides_and_the_coordinator_continues(
         assert world.everywhere(comms, total) == [[3.0] * 3] * 2
 
 
-def test_a_missing_secret_is_reported():
+def test_missing_secret_is_reported():
     with tcp_world(2) as world:
         world.start(0, connect_timeout_s=2.0)
         text = str(failure(world.start(1, secret="", connect_timeout_s=1.0)))
@@ -107,13 +107,13 @@ def test_missing_ranks_are_named_on_all_ranks():
             assert "3 of 4 ranks joined after" in str(error) and "missing rank 2." in str(error)
 
 
-def test_a_missing_coordinator_is_reported_with_the_last_problem():
+def test_missing_coordinator_is_reported_with_the_last_problem():
     with tcp_world(2, connect_timeout_s=0.5) as world:
         text = str(failure(world.start(1)))
         assert "rank 0, the coordinator" in text and "refused" in text
 
 
-def test_a_name_that_does_not_resolve_is_logged_once_and_retried(caplog):
+def test_name_that_does_not_resolve_is_logged_once_and_retried(caplog):
     caplog.set_level(logging.INFO, "cobre.comm")
     with tcp_world(2, coordinator="no-such-host.invalid", connect_timeout_s=1.0) as world:
         error = failure(world.start(1))
@@ -122,28 +122,28 @@ def test_a_name_that_does_not_resolve_is_logged_once_and_retried(caplog):
         assert len(lines) == 1
 
 
-def test_a_port_in_use_is_reported_with_address_and_advice():
+def test_port_in_use_is_reported_with_address_and_advice():
     address = new_address()
     with socket.create_server((address, 29500)), tcp_world(2, coordinator=address) as world:
         text = str(failure(world.start(0)))
         assert f"{address}:29500 is in use" in text and "COBRE_TCP_PORT" in text
 
 
-def test_a_port_may_be_used_again_at_once():
+def test_port_is_reusable_immediately():
     address = new_address()
     for _ in range(3):
         with tcp_world(2, coordinator=address) as world:
             assert world.everywhere(results(world.start_all()), total) == [[3.0] * 3] * 2
 
 
-def test_the_listener_is_closed_when_all_have_joined():
+def test_listener_is_closed_when_all_have_joined():
     with tcp_world(2) as world:
         results(world.start_all())
         with pytest.raises(ConnectionRefusedError):
             world.connect()
 
 
-def test_a_worker_waits_while_another_run_has_the_address():
+def test_worker_waits_while_another_run_has_the_address():
     with tcp_world(2) as world:
         world.start(0, run_id="old", connect_timeout_s=1.0)
         wait_until_listening(world)
@@ -171,7 +171,7 @@ def test_connecting_to_another_machine_needs_a_secret():
 
 
 @pytest.mark.parametrize("options", [{"secret": "", "insecure": True}, {}])
-def test_a_wildcard_is_bound_when_asked_for(options):
+def test_wildcard_is_bound_when_asked_for(options):
     with tcp_world(2, bind="0.0.0.0:29517", **options) as world:
         comms = results([world.start(0), world.start(1, port=29517)])
         assert world.everywhere(comms, total) == [[3.0] * 3] * 2
@@ -197,7 +197,7 @@ def test_on_loopback_no_secret_is_needed():
 
 
 @pytest.mark.parametrize("seconds", [1e10, 1e300])
-def test_a_very_long_connect_timeout(seconds):
+def test_very_long_connect_timeout_is_accepted(seconds):
     limits = dict.fromkeys(("timeout_s", "connect_timeout_s", "operation_timeout_s"), seconds)
     with tcp_world(2, **limits) as world:
         coordinator = world.start(0)
@@ -221,7 +221,7 @@ def large_round(comm):
     return bool((recv == np.repeat(np.arange(comm.size), counts)).all() and (reduced == 6.0).all())
 
 
-def test_the_same_collectives_over_tls():
+def test_collectives_give_same_results_over_tls():
     with tcp_world(3) as world:
         # The certificate is for 127.0.0.1; the port is this test's own.
         with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -232,13 +232,13 @@ def test_the_same_collectives_over_tls():
         assert world.everywhere(comms, large_round) == [True] * 3
 
 
-def test_a_certificate_for_another_name_is_refused():
+def test_certificate_for_another_name_is_refused():
     with tcp_world(2, connect_timeout_s=1.5) as world:
         world.start(0, **encrypted(0))
         assert "certificate of" in str(failure(world.start(1, **encrypted(1))))
 
 
-def test_a_worker_without_tls_is_refused_and_both_sides_report_it():
+def test_worker_without_tls_is_refused_and_both_sides_report_it():
     """Rank 0 gives up first, so that no process listens when rank 1 gives up."""
     with tcp_world(2, connect_timeout_s=2.5) as world:
         coordinator = world.start(0, connect_timeout_s=1.0, **encrypted(0))
@@ -256,19 +256,19 @@ def test_tls_on_the_worker_alone_is_reported_on_both_sides():
         assert "uses TLS, but the coordinator does not" in str(failure(coordinator))
 
 
-def test_the_other_run_is_reported_after_its_coordinator_has_ended():
+def test_other_run_is_reported_after_its_coordinator_has_ended():
     with tcp_world(2, connect_timeout_s=2.5) as world:
         world.start(0, connect_timeout_s=1.0, run_id="this")
         text = str(failure(world.start(1, run_id="that")))
         assert "belongs to run 'that', the coordinator belongs to run 'this'" in text and "finally" in text
 
 
-def test_a_bind_address_of_another_machine_is_refused():
+def test_bind_address_of_another_machine_is_refused():
     with tcp_world(2, bind="192.0.2.1") as world:
         assert "COBRE_TCP_BIND=192.0.2.1 is not an address of this machine" in str(failure(world.start(0)))
 
 
-def test_a_coordinators_address_that_is_not_ours_may_be_a_service_in_front_of_us():
+def test_coordinators_address_that_is_not_ours_may_be_a_service_in_front_of_us():
     with tcp_world(2) as world:
         comms = results([world.start(0, coordinator="192.0.2.1:29521"), world.start(1, port=29521)])
         assert world.everywhere(comms, total) == [[3.0] * 3] * 2
@@ -282,7 +282,7 @@ def test_rank_0_warns_while_its_own_name_does_not_resolve_and_gives_up_at_the_ti
     assert len(warnings) == 1
 
 
-def test_no_address_is_kept_when_another_is_taken():
+def test_addresses_are_released_if_one_is_in_use():
     """localhost may be two addresses; the first must be free again when the second is in use."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -51,7 +51,7 @@ def broadcast(comm, root):
 
 
 @pytest.mark.parametrize("hosts_of", [(0, 1), (0, 1, 2), (0, 1, 0, 1), (0, 1, 1, 0, 2), (0, 0, 1, 1, 1, 2)])
-def test_ranks_in_any_order_on_hosts_give_the_same_bits(monkeypatch, hosts_of):
+def test_rank_order_across_hosts_does_not_change_bits(monkeypatch, hosts_of):
     """Two hosts are a ring as well; a host may have one rank or several; counts differ, some are 0."""
     monkeypatch.setattr(
         node_group, "_identity", lambda config: bytes([hosts_of[config.rank]]) * node_group.IDENTITY_BYTES
@@ -109,14 +109,14 @@ def test_small_payloads_go_through_the_coordinator():
         assert [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators] == before
 
 
-def test_the_setting_of_rank_0_holds_for_all():
+def test_rank_0_setting_applies_to_all_ranks():
     with tcp_world(3, ranks_per_host=1) as world:
         communicators = results([world.start(rank, ring_bytes=1 if rank == 0 else 0) for rank in range(3)])
         assert all(ring_of(comm) is not None for comm in communicators)
         assert all(world.everywhere(communicators, gather))
 
 
-def test_calls_that_differ_transfer_no_data():
+def test_mismatched_calls_transfer_no_data():
     def differ(comm):
         buffer = np.zeros(PART + (comm.rank == 2), np.uint8)
         try:
@@ -153,7 +153,7 @@ def test_hosts_that_cannot_reach_each_other_use_the_star(world_apart):
 
 @needs_hosts
 @pytest.mark.parametrize("coordinator", ["10.77.0.1", "coordinator"])
-def test_a_ring_of_hosts(world, coordinator):
+def test_ring_works_on_a_single_port(world, coordinator):
     """All hosts use one port, that of the coordinator, as a network policy of Kubernetes requires."""
     for host in range(3):
         world.network.write_names(host, coordinator=["10.77.0.1"])
@@ -164,7 +164,7 @@ def test_a_ring_of_hosts(world, coordinator):
 
 
 @needs_hosts
-def test_a_black_hole_between_neighbours_is_found(world):
+def test_black_hole_between_neighbours_is_detected(world):
     """Both hosts still send heartbeats to the coordinator; only the limit on unacknowledged bytes finds the fault."""
     ranks = world.run_all("gathers")
     begin = time.monotonic()
@@ -175,7 +175,7 @@ def test_a_black_hole_between_neighbours_is_found(world):
         assert seen["ranks"] and "lost its connection" in seen["message"], seen
 
 
-def test_no_free_port_means_the_star(caplog):
+def test_no_free_port_falls_back_to_star(caplog):
     address = new_address()
     with socket.create_server((address, 0)) as taken, tcp_world(3, ranks_per_host=1, coordinator=address) as world:
         # Workers listen where they reach the coordinator from, and all of them share its loopback address here.
@@ -207,7 +207,7 @@ def test_neighbours_encrypt_if_the_coordinator_does():
         assert all(world.everywhere(communicators, lambda comm: broadcast(comm, 1)))
 
 
-def test_a_host_without_a_certificate_means_the_star(caplog):
+def test_missing_certificate_falls_back_to_star(caplog):
     with tcp_world(3, ranks_per_host=1, coordinator=tls_address()) as world:
         # Without a CA of its own the coordinator asks workers for no certificate.
         files = (CERTIFICATE, CA | CERTIFICATE, CA)
@@ -217,7 +217,7 @@ def test_a_host_without_a_certificate_means_the_star(caplog):
     assert "rank 2 (" in warnings_of(caplog)[0] and "no TLS certificate (COBRE_TCP_TLS_CERT)" in warnings_of(caplog)[0]
 
 
-def test_a_certificate_that_was_not_announced_is_refused(monkeypatch, caplog):
+def test_certificate_that_was_not_announced_is_refused(monkeypatch, caplog):
     monkeypatch.setattr(ring_rendezvous, "_certificate_digest", lambda path: bytes(32))
     with tcp_world(3, ranks_per_host=1, coordinator=tls_address(), **CA, **CERTIFICATE) as world:
         communicators = results(world.start_all())
@@ -325,7 +325,7 @@ def start():
         (4, 1, 2, "gathers_of_64_kb"),
     ],
 )
-def test_a_rank_that_is_killed_in_the_ring_is_named_at_once(start, size, hosts_of, victim, action):
+def test_rank_that_is_killed_in_the_ring_is_named_at_once(start, size, hosts_of, victim, action):
     """Kill the coordinator, a host between two others, a host of two, or a rank that does not lead its host."""
     ranks = start(action, size, ranks_per_host=hosts_of, ring_bytes=1)
     begin = time.monotonic()
@@ -338,7 +338,7 @@ def test_a_rank_that_is_killed_in_the_ring_is_named_at_once(start, size, hosts_o
 
 
 @pytest.mark.parametrize(("victim", "action"), [(0, "gathers"), (2, "gathers"), (2, "gathers_of_64_kb")])
-def test_a_rank_that_is_stopped_in_the_ring_is_named_after_the_timeout(start, victim, action):
+def test_rank_that_is_stopped_in_the_ring_is_named_after_the_timeout(start, victim, action):
     ranks = start(action, 4, timeout_s=3.0)
     begin = time.monotonic()
     os.kill(ranks[victim].pid, signal.SIGSTOP)
@@ -356,7 +356,7 @@ def test_ranks_may_end_after_the_last_call_of_the_ring(start):
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_connection_that_is_lost_between_live_ranks_fails_on_all(rank):
+def test_connection_that_is_lost_between_live_ranks_fails_on_all(rank):
     with tcp_world(4, ranks_per_host=1, timeout_s=60.0) as world:
         communicators = results(world.start_all())
         communicators[rank]._transport.neighbours[1].sock.shutdown(socket.SHUT_RDWR)
@@ -378,7 +378,7 @@ def pair():
 
 
 @pytest.mark.parametrize("kind", [RingReader, StagedReader])
-def test_a_block_of_another_call_is_refused_before_it_is_written(pair, kind):
+def test_block_of_another_call_is_refused_before_it_is_written(pair, kind):
     target = bytearray(8)
     reader = kind(Channel(pair[0], Peer(3)), [ring_header(5, 8), memoryview(target)])
     pair[1].sendall(ring_header(6, 8) + b"12345678")
@@ -388,7 +388,7 @@ def test_a_block_of_another_call_is_refused_before_it_is_written(pair, kind):
 
 
 @pytest.mark.parametrize("kind", [RingReader, StagedReader])
-def test_blocks_arrive_in_their_places(pair, kind):
+def test_blocks_arrive_at_their_displacements(pair, kind):
     targets = [bytearray(8), bytearray(3)]
     expected = [ring_header(5, 11), *map(memoryview, targets)]
     reader = kind(Channel(pair[0], Peer(3)), expected)
@@ -405,7 +405,7 @@ def read_all(reader):
     reader.finish()
 
 
-def test_a_writer_sends_no_more_than_has_arrived(pair):
+def test_writer_sends_no_more_than_has_arrived(pair):
     """Across items and headers, whatever the pieces in which they arrive."""
     blocks = [memoryview(bytes([number]) * (number * 3)) for number in range(1, 8)]
     stream = b"".join(blocks)

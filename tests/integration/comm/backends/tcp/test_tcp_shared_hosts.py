@@ -43,7 +43,7 @@ def test_ranks_per_host_splits_a_host():
 
 
 @pytest.mark.parametrize("hosts_of", [(0, 1, 0, 1), (0, 1, 1, 0, 2), (0, 0, 1, 1, 1)])
-def test_ranks_in_any_order_on_hosts_give_the_same_bits(monkeypatch, hosts_of):
+def test_rank_order_across_hosts_does_not_change_bits(monkeypatch, hosts_of):
     """Slurm may deal out tasks in turn; a host may have one rank only."""
     monkeypatch.setattr(
         node_group, "_identity", lambda config: bytes([hosts_of[config.rank]]) * node_group.IDENTITY_BYTES
@@ -95,7 +95,7 @@ def test_no_memory_is_shared_if_one_rank_cannot_open_it(monkeypatch, caplog):
     assert "Permission denied" in caplog.text
 
 
-def test_shared_memory_is_this_users_alone():
+def test_shared_memory_is_private_to_user():
     memory = ShmSegment.create(2, 0)
     status = os.fstat(memory.descriptor)
     assert (status.st_uid, stat.S_IMODE(status.st_mode), status.st_nlink) == (os.geteuid(), 0o600, 0)
@@ -133,7 +133,7 @@ def start():
         ("lose_the_coordinator_while_a_neighbour_computes", 0, (1, 2)),
     ],
 )
-def test_a_death_is_reported_while_a_rank_of_some_host_computes(start, action, lost, waiting):
+def test_death_is_reported_while_a_rank_of_some_host_computes(start, action, lost, waiting):
     ranks = start(action)
     begin = time.monotonic()
     for rank in waiting:
@@ -142,7 +142,7 @@ def test_a_death_is_reported_while_a_rank_of_some_host_computes(start, action, l
     assert time.monotonic() - begin < QUICK_S
 
 
-def test_a_death_in_a_fence_is_reported_on_its_host(start):
+def test_death_in_a_fence_is_reported_on_its_host(start):
     """The death is also reported when the coordinator and others have left."""
     ranks = start("die_before_a_fence")
     for rank in ranks[:2]:
@@ -153,7 +153,7 @@ def test_a_death_in_a_fence_is_reported_on_its_host(start):
     assert (seen["error"], seen["ranks"]) == ("PeerLostError", [3])
 
 
-def test_a_rank_may_leave_after_a_fence(start):
+def test_rank_may_leave_after_a_fence(start):
     ranks = start("fence_and_leave")
     for rank in ranks[2:]:
         assert rank.wait_for("fenced")
@@ -190,7 +190,7 @@ except BackendError as error:
 
 @pytest.mark.parametrize("step", ["find_nodes", "NodeGroup", "join_memory"])
 @pytest.mark.parametrize("ranks_per_host", [0, 2])
-def test_a_death_while_ranks_join_shared_memory_is_reported_at_once(step, ranks_per_host):
+def test_death_while_ranks_join_shared_memory_is_reported_at_once(step, ranks_per_host):
     """Shared memory does not show the death of a rank without a slot; joining has a longer timeout than the test."""
     address = new_address()
     options = {"secret": SECRET, "connect_timeout_s": 900.0, "timeout_s": 900.0, "ranks_per_host": ranks_per_host}

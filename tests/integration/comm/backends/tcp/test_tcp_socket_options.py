@@ -73,11 +73,11 @@ def fence_alone(comm, folder, limit_s):
     return has_left
 
 
-def test_a_fence_of_private_memory_does_not_wait(tmp_path):
+def test_fence_of_private_memory_does_not_wait(tmp_path):
     found = launch.run(fence_alone, 2, "tcp", (tmp_path, LIMIT_S), environment=TOPOLOGIES["star"])
     assert found == [True, True]
 
 
-def test_a_fence_of_shared_memory_waits(tmp_path):
+def test_fence_of_shared_memory_waits(tmp_path):
     """Control: the same program distinguishes the two cases."""
     assert launch.run(fence_alone, 2, "shm", (tmp_path, LITTLE_S)) == [True, False]

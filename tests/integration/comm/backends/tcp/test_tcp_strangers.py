@@ -39,7 +39,7 @@ def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
         assert world.everywhere(comms, total) == [[6.0] * 3] * 3
 
 
-def test_a_worker_whose_handshake_has_begun_is_not_dropped_for_strangers(monkeypatch):
+def test_worker_whose_handshake_has_begun_is_not_dropped_for_strangers(monkeypatch):
     """Any number of strangers may connect between the worker's first message and its proof, and send anything."""
     monkeypatch.setattr(acceptor, "MAX_PENDING", 16)
     with tcp_world(2) as world:
@@ -105,7 +105,7 @@ def test_three_flooding_strangers_do_not_keep_ranks_from_joining():
                 stranger.communicate()
 
 
-def test_a_flood_is_named_where_a_rank_is_missing(monkeypatch):
+def test_missing_rank_error_mentions_connection_flood(monkeypatch):
     monkeypatch.setattr(acceptor, "MAX_PENDING", 16)
     with tcp_world(2, connect_timeout_s=3.0) as world:
         coordinator = world.start(0)
@@ -117,7 +117,7 @@ def test_a_flood_is_named_where_a_rank_is_missing(monkeypatch):
     assert "missing rank 1." in str(error) and "something floods this port" in str(error)
 
 
-def test_a_handshake_has_a_time_limit(monkeypatch, caplog):
+def test_handshake_has_a_time_limit(monkeypatch, caplog):
     caplog.set_level(logging.INFO, "cobre.comm")
     monkeypatch.setattr(acceptor, "HANDSHAKE_S", 0.2)
     with tcp_world(2) as world:
@@ -142,7 +142,7 @@ def join_by_hand(world, rank):
     return socks
 
 
-def test_a_worker_that_died_before_the_start_is_replaced():
+def test_worker_that_died_before_the_start_is_replaced():
     with tcp_world(3) as world:
         coordinator = world.start(0)
         wait_until_listening(world)
@@ -177,7 +177,7 @@ class FakeCoordinator(threading.Thread):
         self.join(DEADLINE_S)
 
 
-def test_an_unproven_refusal_is_quoted_at_the_timeout_in_printable_form():
+def test_unproven_refusal_is_quoted_at_the_timeout_in_printable_form():
     address = new_address()
     stranger = FakeCoordinator(address, RefusedError("go home\x1b]0;owned\x07").frame())
     with tcp_world(2, coordinator=address, connect_timeout_s=1.0) as world:
@@ -188,7 +188,7 @@ def test_an_unproven_refusal_is_quoted_at_the_timeout_in_printable_form():
     assert "it said: go home\\x1b]0;owned\\x07" in text and text.isprintable()
 
 
-def test_an_unproven_refusal_is_retried():
+def test_unproven_refusal_is_retried():
     address = new_address()
     stranger = FakeCoordinator(address, RefusedError("go home").frame())
     with tcp_world(2, coordinator=address) as world:
@@ -208,7 +208,7 @@ def test_an_unproven_refusal_is_retried():
         (b"\x15\x03\x03\x00\x02\x02\x28", "the coordinator uses TLS, but this rank does not"),
     ],
 )
-def test_a_server_of_another_protocol_is_reported(answer, words):
+def test_server_of_another_protocol_is_reported(answer, words):
     address = new_address()
     stranger = FakeCoordinator(address, answer)
     with tcp_world(2, coordinator=address, connect_timeout_s=1.0) as world:
@@ -217,7 +217,7 @@ def test_a_server_of_another_protocol_is_reported(answer, words):
     assert words in text and "COBRE_TCP_TLS_CA" in text
 
 
-def test_a_server_that_does_not_reply_is_reported(monkeypatch):
+def test_server_that_does_not_reply_is_reported(monkeypatch):
     monkeypatch.setattr(connector, "HANDSHAKE_S", 0.2)
     address = new_address()
     with socket.create_server((address, 29500)), tcp_world(2, coordinator=address, connect_timeout_s=1.0) as world:
@@ -235,7 +235,7 @@ def refusal_of(world, rank, link, instance=b"instance of once"):
     return caught.value
 
 
-def test_ranks_that_cannot_be_and_connections_made_twice_are_refused():
+def test_impossible_ranks_and_duplicate_connections_are_refused():
     with tcp_world(3) as world:
         coordinator = world.start(0)
         wait_until_listening(world)

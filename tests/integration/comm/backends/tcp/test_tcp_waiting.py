@@ -12,7 +12,7 @@ from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord, Li
 from cobre.comm.backends.tcp.wire.protocol import Tag, frame
 
 
-def test_a_worker_names_the_rank_that_it_waits_for(monkeypatch, caplog):
+def test_worker_names_the_rank_that_it_waits_for(monkeypatch, caplog):
     monkeypatch.setattr(streams, "PROGRESS_S", 0.2)
     with tcp_world(3, ranks_per_host=1, timeout_s=10.0) as world:
         comms = results(world.start_all())
@@ -33,7 +33,7 @@ def has_named_the_last(caplog, rank):
     return any(line.startswith(begin) and middle in line for line in lines)
 
 
-def test_a_call_beyond_its_limit_names_the_rank_that_is_late():
+def test_call_timeout_names_late_rank():
     with tcp_world(3, ranks_per_host=1, operation_timeout_s=0.5) as world:
         comms = results(world.start_all())
         errors = world.everywhere(comms[:2], lambda comm: comm.barrier())
@@ -41,7 +41,7 @@ def test_a_call_beyond_its_limit_names_the_rank_that_is_late():
             assert isinstance(error, PeerTimeoutError) and [peer.rank for peer in error.peers] == [2]
 
 
-def test_a_region_that_no_rank_has_memory_for_is_refused_on_all():
+def test_oversized_region_is_refused_on_all_ranks():
     with tcp_world(2, ranks_per_host=1) as world:
         comms = results(world.start_all())
         errors = world.everywhere(comms, lambda comm: comm.create_shared_region(1 << 55, np.float64))
@@ -73,7 +73,7 @@ GIVES_UP = FailureRecord(FailureKind.ABORTED, 0, (), "no more water").pack()
     ],
     ids=["abort", "failure", "garbage"],
 )
-def test_a_worker_that_gives_up_or_breaks_the_protocol_is_named(message, words):
+def test_worker_that_gives_up_or_breaks_the_protocol_is_named(message, words):
     with tcp_world(2, timeout_s=3.0) as world:
         coordinator = world.start(0)
         wait_until_listening(world)
