@@ -115,7 +115,7 @@ def report(folder: Path, output: Path | None, is_full: bool, open_browser: bool)
     """
     from cobre.report import ReportError, write_report
     from cobre.report.run_folder import ReportNotWrittenError
-    from cobre.runs.content import changed_case
+    from cobre.runs.trained_case import changed_case
 
     damaged: list[str] = []
     with report_errors():

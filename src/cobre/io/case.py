@@ -15,7 +15,7 @@ from cobre.core.entities import (
     Penalties,
 )
 from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
-from cobre.core.steps import Report, Step, no_report
+from cobre.core.preparation_steps import PreparationStep, StepReporter, no_report
 from cobre.core.stopping import IterationLimit
 from cobre.core.temporal import Horizon, PolicyGraph
 from cobre.errors import CaseIoError
@@ -95,7 +95,7 @@ def load_case_with_findings(
     path: str | Path,
     config_overrides: Overrides | None = None,
     config: ConfigDocument | None = None,
-    report: Report = no_report,
+    report: StepReporter = no_report,
 ) -> CaseWithFindings:
     """Load a case as `load_case` does, and return the warnings, too. config: config.json, if already read."""
     findings = Findings()
@@ -126,7 +126,7 @@ def read_case(
     findings: Findings,
     overrides: Overrides | None = None,
     config: ConfigDocument | None = None,
-    report: Report = no_report,
+    report: StepReporter = no_report,
     formats: list[FormatSeen] | None = None,
 ) -> Case | None:
     """Return the case, or None if it has errors, which are added to `findings`.
@@ -134,7 +134,7 @@ def read_case(
     Structure and schema are checked in all files; then references and all rules whose inputs could be decoded.
     formats: gets the format, once it is known.
     """
-    report(Step.READING, 0, 0)
+    report(PreparationStep.READING, 0, 0)
     folder = Path(path)
     if not check_files(folder, findings):
         return None
@@ -146,7 +146,7 @@ def read_case(
     name, start = folder.resolve().name, len(findings)
     case = decode_case(name, settings, documents, lambda form: read_table(folder, form, findings), findings, seen)
     if not findings.errors:
-        report(Step.CHECKING, 0, 0)
+        report(PreparationStep.CHECKING, 0, 0)
     check_case(case, documents, findings)
     name_overrides(overrides or {}, findings, start)
     return None if findings.errors else case

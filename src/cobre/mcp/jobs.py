@@ -20,9 +20,10 @@ from cobre.io.storage.atomic import as_write_error
 from cobre.io.storage.confined import make_folder, no_links_below, open_own, open_untrusted, read_untrusted, remove_file
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
-from cobre.runs.content import changed_case
 from cobre.runs.events import Event, EventFollower
-from cobre.runs.files import LOCK_FILE, LOG_FILE, OUTPUT, SUMMARY_FILE, is_in_use, is_run_folder
+from cobre.runs.files import LOCK_FILE, LOG_FILE, OUTPUT, SUMMARY_FILE, is_run_folder
+from cobre.runs.run_state import is_in_use
+from cobre.runs.trained_case import changed_case
 from cobre.runs.view import RunView, view_of
 from cobre.study.output_directory import require_no_training
 from cobre.study.placement import ANY_WORLD, WorldRequest

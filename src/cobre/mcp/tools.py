@@ -21,8 +21,9 @@ from cobre.mcp.roots import (
     check_case_paths,
     find_cases_and_runs,
 )
-from cobre.runs.content import case_of_run
-from cobre.runs.files import OUTPUT, is_in_use
+from cobre.runs.files import OUTPUT
+from cobre.runs.run_state import is_in_use
+from cobre.runs.trained_case import case_of_run
 from cobre.study.placement import WorldRequest
 
 # `cobre bound` for an assistant: a process of its own, which is ended when it takes too long.

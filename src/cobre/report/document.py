@@ -17,7 +17,7 @@ from cobre.report.sections import overview
 from cobre.report.sections.convergence import convergence, timing
 from cobre.report.sections.overview import digests_of, provenance
 from cobre.report.sections.results import costs, explore, generation, prices, system, water
-from cobre.runs.files import RunState
+from cobre.runs.run_state import RunState
 
 CHART_SCRIPTS = ("vendor/uplot/uPlot.iife.min.js", "static/charts.js")
 LAST_SCRIPT = "static/page.js"

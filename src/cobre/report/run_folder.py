@@ -28,9 +28,9 @@ from cobre.runs.files import (
     STUDY_FILE,
     SUMMARY_FILE,
     TRAINING,
-    RunState,
     is_run_folder,
 )
+from cobre.runs.run_state import RunState
 from cobre.runs.view import RunView, read_view
 from cobre.wording import as_argument, counted
 

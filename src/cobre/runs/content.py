@@ -1,4 +1,4 @@
-"""The content of an output directory, read back and checked, with one digest over all of it."""
+"""The results in an output directory, read back and checked, with one digest over all of them."""
 
 import hashlib
 import zlib
@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre import __version__
 from cobre.core import stopping
 from cobre.errors import CobreError
-from cobre.io.case_folder.case_files import differing_files, file_digests
 from cobre.io.output import ResultsError, open_results, read_manifest
 from cobre.io.output.results import RowsInMemory, RowSource, StoredRows
 from cobre.io.policies.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
@@ -30,8 +28,8 @@ from cobre.runs.files import (
     STUDY_FILE,
     SUMMARY_FILE,
     TRAINING,
-    is_in_use,
 )
+from cobre.runs.run_state import is_in_use
 from cobre.runs.summary import without_times
 from cobre.runs.view import RunView, read_view
 
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Contents of the JSON files of a run, as they are stored.
+# Log, study.json and settings of a run, as they are stored.
 
 
 def logged_run(folder: Path) -> RunView:
@@ -49,7 +47,7 @@ def logged_run(folder: Path) -> RunView:
 
 
 def stored_study(folder: Path) -> dict[str, Any]:
-    """Return the content of study.json; empty without the file. Raises ResultsError if the file is damaged."""
+    """Return the content of study.json; empty without the file. Raises ResultsError for a damaged file."""
     path = folder / STUDY_FILE
     if not path.exists():
         return {}
@@ -78,9 +76,9 @@ def _check_shape(study: Mapping[str, Any]) -> None:
 
 
 def stored_policy_path(folder: Path, study: Mapping[str, Any]) -> Path:
-    """Return the policy's file of a run: in the directory that `config.policy.path` of its study.json names.
+    """Return the path of the policy file of a run, in the directory that `config.policy.path` of its study.json names.
 
-    Raises UntrustedFileError where that leads out of the output directory.
+    Raises UntrustedFileError for a path outside the output directory.
     """
     config = study.get("config")
     policy = config.get("policy", {}) if isinstance(config, dict) else {}
@@ -89,7 +87,7 @@ def stored_policy_path(folder: Path, study: Mapping[str, Any]) -> Path:
 
 
 def iteration_limit(config: Mapping[str, Any]) -> int | None:
-    """Return the most iterations that a stored configuration allows: `TrainingConfig.iteration_limit`."""
+    """Return the iteration limit of a stored configuration, as `TrainingConfig.iteration_limit` does."""
     training = config.get("training", {})
     limits = (rule["limit"] for rule in training.get("stopping_rules", ()) if rule.get("type") == "iteration_limit")
     return stopping.iteration_limit(limits, training.get("stopping_mode", "any"))
@@ -103,7 +101,7 @@ class IncompleteRunError(CobreError):
 
 @dataclass(frozen=True)
 class RunContent:
-    """The results of a run. A part that the run did not have (it trained nothing, or simulated nothing) is empty.
+    """The results of a run; training or simulation is empty where the run had none.
 
     study: content of study.json. bounds: without times. tables: of the simulation, by name, read in pieces.
     """
@@ -152,11 +150,11 @@ def column_values(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.b
     """Return the values of a column, and which of them are valid; null values are 0 or empty."""
     import pyarrow as pa
 
-    is_there = np.asarray(column.is_valid().to_numpy(), bool)
+    is_valid = np.asarray(column.is_valid().to_numpy(), bool)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return np.array([value or "" for value in column.to_pylist()], dtype=np.str_), is_there
+        return np.array([value or "" for value in column.to_pylist()], dtype=np.str_), is_valid
     filled = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
-    return np.ascontiguousarray(filled.to_numpy()), is_there
+    return np.ascontiguousarray(filled.to_numpy()), is_valid
 
 
 def _feed_table(digest: Any, name: str, table: RowSource) -> None:
@@ -166,18 +164,18 @@ def _feed_table(digest: Any, name: str, table: RowSource) -> None:
 
 
 def _feed_column(digest: Any, title: str, table: RowSource, column: str) -> None:
-    """Add all values to a digest, then which of them are valid."""
+    """Add all values of a column to a digest, then their validity."""
     flags: list[bytes] = []
     pieces = table.pieces([column]) if table.rows else iter([table.schema.empty_table().select([column])])
     for number, piece in enumerate(pieces):
-        values, is_there = column_values(piece.column(0))
+        values, is_valid = column_values(piece.column(0))
         is_text = values.dtype.kind == "U"
         if number == 0:
             digest.update(f"{title}:{values.dtype.kind}{table.rows};".encode())
         elif is_text:
             digest.update(b"\0")
         digest.update("\0".join(values.tolist()).encode() if is_text else values.tobytes())
-        flags.append(zlib.compress(is_there.tobytes(), 1))  # mostly the same byte, over and over
+        flags.append(zlib.compress(is_valid.tobytes(), 1))  # mostly the same byte, over and over
     for packed in flags:
         digest.update(zlib.decompress(packed))
 
@@ -201,10 +199,10 @@ def _json_object(path: Path) -> Mapping[str, Any]:
 
 
 def _tables(folder: Path, expected_digest: str) -> Mapping[str, StoredRows]:
-    """Return tables of a part of the run, if they are of the run that the summary is about."""
-    found = read_manifest(folder)["run"].get("digest")
-    if found != expected_digest:
-        raise ResultsError(f"{folder} belongs to another run than {SUMMARY_FILE}: its digest is {found}")
+    """Open tables of the run. Raises ResultsError unless they belong to the run of the summary."""
+    digest = read_manifest(folder)["run"].get("digest")
+    if digest != expected_digest:
+        raise ResultsError(f"{folder} belongs to another run than {SUMMARY_FILE}: its digest is {digest}")
     return open_results(folder)
 
 
@@ -212,77 +210,3 @@ def _bounds(folder: Path, expected_digest: str) -> "pa.Table | None":
     """Read the table of bounds without columns of times, which differ between any two runs."""
     table = _tables(folder, expected_digest).get(CONVERGENCE)
     return None if table is None else without_times(table.whole())
-
-
-# The case that a run was made of, and which of its files have changed since. study.json keeps their digests.
-
-MAX_NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class TrainedCase:
-    """The case that a run was made of. files: digests by name; none for a case that was in memory.
-
-    overrides: settings that replaced those of its config.json.
-    """
-
-    folder: Path | None
-    files: Mapping[str, str]
-    version: str
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-
-    def changes(self, case: Path | None) -> list[str]:
-        """Return the files of a case directory that have changed; empty where that is not known."""
-        now = {} if case is None else file_digests(case)
-        return differing_files(self.files, now) if self.files and now else []
-
-    def changes_in_words(self, case: Path | None) -> str:
-        """Explain why the same run would differ now. case: the present directory; None for a case in memory."""
-        if not self.files:
-            was_in_memory = "; its case was in memory" if self.folder is None else ""
-            return f"the run recorded no files to compare{was_in_memory}"
-        if case is None:
-            return "the present case is in memory, without files to compare"
-        if not file_digests(case):
-            return f"{case} has no files of a case"
-        if changed := self.changes(case):
-            return named_files(changed)
-        if self.version != __version__:
-            return f"the files are the same; the run was made with cobre {self.version}, and this is {__version__}"
-        return "the files are the same; a setting or a file outside the case must have changed"
-
-
-def changes_since(trained: TrainedCase | None, case: Path | None) -> str:
-    """Name the files of a case that have changed since a run; empty where none has, or that is not known."""
-    return named_files(changed) if trained is not None and (changed := trained.changes(case)) else ""
-
-
-def changed_case(run: Path) -> str | None:
-    """Describe how the case of a run has changed since; None where it has not, or that is not known."""
-    trained = case_of_run(run)
-    changes = "" if trained is None else changes_since(trained, trained.folder)
-    return f"{trained.folder} has changed since this run ({changes})" if trained is not None and changes else None
-
-
-def named_files(names: list[str]) -> str:
-    """List file names for a message: the first few, and how many more there are."""
-    shown, more = ", ".join(names[:MAX_NAMED]), len(names) - MAX_NAMED
-    rest = f" and {more} more" if more > 0 else ""
-    return f"{'changed files' if len(names) > 1 else 'changed file'}: {shown}{rest}"
-
-
-def case_of_run(run: Path) -> TrainedCase | None:
-    """Read the case of a run from its study.json; None where that cannot be read."""
-    try:
-        facts = read_stored_object(run / STUDY_FILE)
-    except (OSError, ValueError):
-        return None
-    named, files, overrides, versions = (
-        facts.get(name) for name in ("case", "case_files", "config_overrides", "versions")
-    )
-    return TrainedCase(
-        folder=Path(named) if isinstance(named, str) and named else None,
-        files=files if isinstance(files, dict) else {},
-        version=str(versions.get("cobre", "")) if isinstance(versions, dict) else "",
-        overrides=overrides if isinstance(overrides, dict) else {},
-    )

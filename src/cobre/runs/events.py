@@ -38,16 +38,16 @@ Event = Mapping[str, Any]
 """An event as its line in the log has it."""
 
 EventListener = Callable[[Event], None]
-"""Takes the events of a run as they occur; on ranks other than 0 it does nothing."""
+"""Called with the events of a run as they occur; `no_events` on ranks other than 0."""
 
 
 MAX_SHOWN = 500
-"""Earlier iterations that the event of a resumed training has: more are not drawn."""
+"""Most earlier iterations in the event of a resumed training."""
 
 DRAWN = frozenset(
     ("event", "iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "solves", "elapsed_s")
 ) | {"policy_gap", *NO_POLICY_COST}
-"""Facts of an iteration that views draw after it."""
+"""Facts of an iteration that views draw."""
 
 
 def no_events(_: Event) -> None:
@@ -94,9 +94,9 @@ def iteration_event(record: IterationRecord, *, is_risk_averse: bool = False) ->
 
 
 def resumed_event(history: Sequence[IterationRecord], *, is_risk_averse: bool = False) -> Event:
-    """Create the event that training continues after these iterations of a checkpoint, with what views draw of them.
+    """Create the event of training that continues after the iterations of a checkpoint, with the facts that views draw.
 
-    Times are those that the iterations would have had without the break.
+    Times are those that the iterations would have had without the interruption.
     """
     event = new_event("resumed", iteration=history[-1].iteration)
     iterations = [
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
 
 
 def number_of(value: object) -> float | None:
-    """Return a number of an event; None for anything else, which an altered log may have in its place."""
+    """Return a number of an event; None for anything else, which an altered log may contain."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -133,7 +133,7 @@ class EventLog:
     def __init__(self, folder: Path, *, append: bool) -> None:
         self._path = folder / EVENT_FILE
         with as_write_error(self._path):
-            self._file: IO[str] = _opened(self._path, append=append)
+            self._file: IO[str] = _open_log(self._path, append=append)
             if append and not _ends_with_newline(self._path):
                 self._file.write("\n")  # a killed run may leave half a line: keep our line separate
 
@@ -150,8 +150,8 @@ class EventLog:
         self._file.close()
 
 
-def _opened(path: Path, *, append: bool) -> IO[str]:
-    """Open for appending, or create: an earlier log is unlinked, not truncated, so its followers keep their file."""
+def _open_log(path: Path, *, append: bool) -> IO[str]:
+    """Open for appending, or create: an earlier log is unlinked, not truncated, so that followers keep their file."""
     if not append:
         remove_file(path)
     flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_EXCL)
@@ -172,10 +172,10 @@ def _ends_with_newline(path: Path) -> bool:
 def event_of(line: bytes) -> Event | None:
     """Return the event of a line; None if it is incomplete or not an event."""
     try:
-        found = parse_finite(line)
+        event = parse_finite(line)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("event"), str) else None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
 def whole_lines(content: bytes) -> bytes:
@@ -184,7 +184,7 @@ def whole_lines(content: bytes) -> bytes:
 
 
 def events_in(content: bytes) -> list[Event]:
-    """Return the events of all lines that can be read, in their order."""
+    """Return the events of all readable lines, in order."""
     return [event for line in content.split(b"\n") if (event := event_of(line)) is not None]
 
 
@@ -194,8 +194,8 @@ def numbered_lines(content: bytes) -> list[tuple[int, Event | None]]:
     A last line without a newline is included if it can be read, as in a file that is no longer written.
     """
     *lines, last = content.split(b"\n")
-    found = [(number, event_of(line)) for number, line in enumerate(lines, 1) if line.strip()]
-    return found if (event := event_of(last)) is None else [*found, (len(lines) + 1, event)]
+    numbered = [(number, event_of(line)) for number, line in enumerate(lines, 1) if line.strip()]
+    return numbered if (event := event_of(last)) is None else [*numbered, (len(lines) + 1, event)]
 
 
 def read_events(folder: Path) -> list[Event]:
@@ -220,12 +220,12 @@ class EventFollower:
         self._inode = -1
         self._offset = 0
         self.has_restarted = False
-        """Whether the last reading found another file than the one before."""
+        """Whether the last read began at the start of a new log."""
         self.damaged_lines = 0
-        """How many whole lines so far are no events."""
+        """Number of complete lines so far that are not events."""
 
     def check(self) -> None:
-        """Raise NothingToFollowError when there is nothing to follow; the message describes what was found."""
+        """Raise NothingToFollowError where there is no event log; the message says why."""
         folder = self._path.parent
         if not folder.exists():
             raise NothingToFollowError(f"{folder} does not exist: give the --output directory of a run")
@@ -237,17 +237,17 @@ class EventFollower:
             raise NothingToFollowError(f"{folder} has no {EVENT_FILE}: it is not the --output of a run{hint}")
         if not self._path.is_file():
             raise NothingToFollowError(f"{self._path} is not a file: it was not written by `cobre run`")
-        self._fresh()
+        self._read_rest()
 
     def read_new(self) -> list[Event]:
         """Return the new events; a line that is being written is left for the next time."""
-        whole = whole_lines(self._fresh())
-        self._offset += len(whole)
-        found = events_in(whole)
-        self.damaged_lines += sum(1 for line in whole.split(b"\n") if line.strip()) - len(found)
-        return found
+        lines = whole_lines(self._read_rest())
+        self._offset += len(lines)
+        events = events_in(lines)
+        self.damaged_lines += sum(1 for line in lines.split(b"\n") if line.strip()) - len(events)
+        return events
 
-    def _fresh(self) -> bytes:
+    def _read_rest(self) -> bytes:
         try:
             with os.fdopen(open_untrusted(self._path), "rb") as stream:
                 self._note_restart(stream.fileno())
@@ -259,7 +259,7 @@ class EventFollower:
             raise NothingToFollowError(f"{self._path} cannot be read: {error.strerror}") from error
 
     def _note_restart(self, descriptor: int) -> None:
-        """Start again where the file was emptied by a run that is not resumed."""
+        """Start again at the beginning of a log that a new run has replaced."""
         status = os.fstat(descriptor)
         self.has_restarted = self._inode != -1 and (status.st_ino != self._inode or status.st_size < self._offset)
         if self.has_restarted:

@@ -9,9 +9,9 @@ from cobre.errors import CobreError
 from cobre.io.storage.confined import check_untrusted
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
-from cobre.runs.content import changed_case
 from cobre.runs.files import FAILURES as FOLDER
 from cobre.runs.files import STUDY_FILE
+from cobre.runs.trained_case import changed_case
 from cobre.solver.conflict import Conflict, Limit, UnreadableLpError, find_conflict
 from cobre.solver.program import INFEASIBLE, OPTIMAL, UNBOUNDED
 

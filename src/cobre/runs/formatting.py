@@ -16,11 +16,11 @@ _BARS = "▁▂▃▄▅▆▇█"
 PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
 NOT_A_BOUND = "sampled, not a bound under a risk measure"
 CONTROLLED = "controlled for the openings drawn"
-"""Of a simulated mean: what chance did in drawing the openings is taken out."""
+"""Of a simulated mean: the effect of the random draw of openings is removed."""
 
 
 def printable_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an event with its texts safe for a terminal: they may quote a case or an altered log."""
+    """Return an event with control characters escaped: texts may quote a case or an altered log."""
     return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
@@ -55,13 +55,13 @@ def size(count: int) -> str:
     return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
-def rate(per_s: float | None, what: str) -> str:
+def rate(per_s: float | None, unit: str) -> str:
     """Format a rate per second, or per minute where that is slow."""
     if per_s is None:
         return "-"
     if per_s < 0.2:
-        return f"{60 * per_s:.2g} {what}/min"
-    return f"{per_s:,.1f} {what}/s" if per_s < 100 else f"{per_s:,.0f} {what}/s"
+        return f"{60 * per_s:.2g} {unit}/min"
+    return f"{per_s:,.1f} {unit}/s" if per_s < 100 else f"{per_s:,.0f} {unit}/s"
 
 
 def sparkline(values: list[float | None], width: int) -> str:
@@ -77,7 +77,7 @@ def sparkline(values: list[float | None], width: int) -> str:
 
 
 def vertical_bar(share: float) -> str:
-    """Return a character with a bar as high as `share` (0 to 1)."""
+    """Return the block character as high as `share` (0 to 1)."""
     return _BARS[min(len(_BARS) - 1, int(max(0.0, share) * len(_BARS)))]
 
 
@@ -88,7 +88,7 @@ def bar(share: float, width: int) -> str:
 
 
 def first_fitting(room: int, *choices: str) -> str:
-    """Return the first choice of at most `room` characters; if there is none, the last one."""
+    """Return the first choice of at most `room` characters, else the last one."""
     return next((choice for choice in choices if len(choice) <= room), choices[-1])
 
 
@@ -121,7 +121,7 @@ def digits(number: float, significant: int = 4) -> str:
 
 
 def percent_in_words(share: float) -> str:
-    """Format a share of 1 with three digits: `12.3 %`, and `< 0.01 %` for one that is all but zero."""
+    """Format a share of 1 with three digits: `12.3 %`, and `< 0.01 %` for a tiny one."""
     if not math.isfinite(share):
         return NO_VALUE
     return "< 0.01 %" if 0 < abs(share) < 1e-4 else f"{digits(100 * share, 3)} %"
@@ -141,7 +141,7 @@ def duration_in_words(seconds: float) -> str:
 # Labels of the columns of result tables: units by the ending of a name, titles of the parts of the cost.
 
 
-# By ending, the longer before those that it contains.
+# By ending; longer endings come before those that they contain.
 _COLUMN_UNITS: Mapping[str, str] = {
     "_mw_per_m3s": "MW/(m3/s)",
     "_per_hm3": "$/hm3",

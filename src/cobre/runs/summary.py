@@ -1,4 +1,4 @@
-"""The summary of a run. Light to import, as `requests` is."""
+"""The content of summary.json and of training/convergence.parquet. Light to import, as `study.requests` is."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -42,8 +42,8 @@ class WorkerReport:
 class RunSummary:
     """The result of a run; the simulation's numbers are None when there was none, stop_kind when nothing was trained.
 
-    traffic_bytes: bytes exchanged between ranks while this run trained, by purpose; traffic_least_bytes: of that, what
-    the method needs however the work is shared.
+    traffic_bytes: bytes exchanged between ranks while this run trained, by purpose; traffic_least_bytes: of these, the
+    bytes that the method needs however the work is shared.
     is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing.
     bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
     policy_cost: $, of the policy, estimated from paths without the effect of the drawn openings, with half of its 95 %
@@ -57,7 +57,7 @@ class RunSummary:
     lower_bound_is_valid: False where inflows truncated at zero depend on their past, so that the cost-to-go is not
     convex. overstated: $, by how much its cuts were then above it along the paths of the last iteration.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
-    solver: what all ranks' solvers did, by phase (see `cobre.sddp.records`).
+    solver: work of all ranks' solvers, by phase (see `cobre.sddp.records`).
     """
 
     lower_bound: float | None
@@ -120,7 +120,7 @@ def bound_history(
     computed: ComputedBound | None = None,
     policy_cost: float | None = None,
 ) -> BoundHistory:
-    """Return the bounds of some iterations, in the form that `core.verdict.verdict` judges.
+    """Return the bounds of iterations for `core.verdict.verdict`.
 
     computed, policy_cost: of the final policy; default: those of the last iteration.
     """
@@ -181,8 +181,8 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
     gaps = [record.policy_gap for record in history]
     columns["policy_gap_percent"] = column_of([None if gap is None else 100.0 * gap for gap in gaps], pa.float64())
     for phase in Phase:
-        parts = [record.solver.get(phase) for record in history]
-        columns |= {f"{phase}_{name}": _column(parts, name) for name in SOLVER_COLUMNS}
+        statistics = [record.solver.get(phase) for record in history]
+        columns |= {f"{phase}_{name}": _column(statistics, name) for name in SOLVER_COLUMNS}
     return table_of(columns)
 
 
@@ -191,9 +191,9 @@ def without_times(table: "pa.Table") -> "pa.Table":
     return table.drop_columns([name for name in table.column_names if name.endswith(TIME_SUFFIX)])
 
 
-def _column(parts: Sequence[SolveStatistics | None], name: str) -> "pa.Array":
-    """Return a number of one phase, iteration by iteration; null where it is not known."""
+def _column(statistics: Sequence[SolveStatistics | None], name: str) -> "pa.Array":
+    """Return a statistic of one phase by iteration; null where it is unknown."""
     import pyarrow as pa
 
-    values = [None if part is None else getattr(part, name) for part in parts]
+    values = [None if part is None else getattr(part, name) for part in statistics]
     return column_of(values, pa.float64() if name in MEANS else pa.int64())

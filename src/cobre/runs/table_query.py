@@ -31,7 +31,7 @@ class QueryError(CobreError):
 class TableQuery:
     """A query of one table. Filters that are None or empty select everything.
 
-    entities: numbers or names, of what the table's own column names (`hydro_id` in the table of hydros).
+    entities: ids or names, for the id column of the table (`hydro_id` in the table of hydros).
     group_by: columns whose equal values make one row, with mean, minimum and maximum of the other columns.
     """
 
@@ -68,31 +68,31 @@ class TableAnswer:
 
 
 def available_tables(folder: Path) -> dict[str, list[str]]:
-    """Return the tables of a run with their columns; raise ResultsError when there are none."""
-    parts = [part for part in (TRAINING, SIMULATION) if (folder / part / MANIFEST_FILE).exists()]
-    return {name: columns for part in parts or (SIMULATION,) for name, columns in _entries(folder / part).items()}
+    """Return the columns of each table of a run. Raises ResultsError where there are none."""
+    folders = [name for name in (TRAINING, SIMULATION) if (folder / name / MANIFEST_FILE).exists()] or [SIMULATION]
+    return {table: columns for name in folders for table, columns in _entries(folder / name).items()}
 
 
 def query_table(folder: Path, query: TableQuery) -> TableAnswer:
-    """Answer from the output directory of a run. Raises QueryError and ResultsError."""
+    """Answer a query from the output directory of a run. Raises QueryError and ResultsError."""
     import pyarrow.compute as pc
 
     columns = _columns(folder, query)
     names = _names(folder)
-    filters = {
+    requested = {
         "scenario_id": query.scenarios,
         "stage_id": query.stages,
         **_entity_filter(query, columns, names),
     }
-    chosen = _chosen(query, columns)
-    asked = {name: values for name, values in filters.items() if values is not None}
-    _require_known_columns(query.table, columns, (*chosen, *query.group_by, *asked))
-    table = _read(folder, query.table, dict.fromkeys((*query.group_by, *chosen, *asked)))
-    for name, values in asked.items():
+    selected = _selected_columns(query, columns)
+    filters = {name: values for name, values in requested.items() if values is not None}
+    _require_known_columns(query.table, columns, (*selected, *query.group_by, *filters))
+    table = _read(folder, query.table, dict.fromkeys((*query.group_by, *selected, *filters)))
+    for name, values in filters.items():
         table = table.filter(pc.is_in(table[name], _as_array(values, table[name].type)))
-    table = _statistics(table, query.group_by, chosen) if query.group_by else table.select(chosen)
-    part = table.slice(query.offset, query.limit)
-    rows = tuple({key: _plain(value) for key, value in row.items()} for row in part.to_pylist())
+    table = _statistics(table, query.group_by, selected) if query.group_by else table.select(selected)
+    page = table.slice(query.offset, query.limit)
+    rows = tuple({key: _plain(value) for key, value in row.items()} for row in page.to_pylist())
     return TableAnswer(query.table, tuple(table.column_names), rows, table.num_rows, _names_in(rows, names))
 
 
@@ -108,7 +108,7 @@ def _columns(folder: Path, query: TableQuery) -> list[str]:
     return tables[query.table]
 
 
-def _chosen(query: TableQuery, columns: Sequence[str]) -> list[str]:
+def _selected_columns(query: TableQuery, columns: Sequence[str]) -> list[str]:
     """Return the columns of a query; for statistics, all number columns that are not keys."""
     if query.columns:
         return [name for name in dict.fromkeys(query.columns) if name not in query.group_by]
@@ -117,8 +117,8 @@ def _chosen(query: TableQuery, columns: Sequence[str]) -> list[str]:
     return list(columns)
 
 
-def _require_known_columns(table: str, columns: Sequence[str], wanted: Iterable[str]) -> None:
-    if unknown := [name for name in dict.fromkeys(wanted) if name not in columns]:
+def _require_known_columns(table: str, columns: Sequence[str], names: Iterable[str]) -> None:
+    if unknown := [name for name in dict.fromkeys(names) if name not in columns]:
         raise QueryError(f"the table {table} has no column {', '.join(unknown)}; it has {', '.join(columns)}")
 
 
@@ -136,11 +136,11 @@ def _entity_filter(
 def _entity(value: int | str, names: Mapping[int, str], column: str) -> int:
     if isinstance(value, int):
         return value
-    found = [id_ for id_, name in names.items() if name == value]
-    if len(found) != 1:
+    ids = [id_ for id_, name in names.items() if name == value]
+    if len(ids) != 1:
         known = ", ".join(f"{name} ({id_})" for id_, name in names.items()) or "none by name"
-        raise QueryError(f"{value!r} is the name of {len(found)} entities of {column}; there are {known}")
-    return found[0]
+        raise QueryError(f"{value!r} is the name of {len(ids)} entities of {column}; there are {known}")
+    return ids[0]
 
 
 def _read(folder: Path, name: str, columns: Iterable[str]) -> "pa.Table":
@@ -173,12 +173,12 @@ def _statistics(table: "pa.Table", keys: Sequence[str], columns: Sequence[str]) 
         raise QueryError(f"cannot average {', '.join(texts)}: text columns")
     unique = list(dict.fromkeys(keys))
     grouped = table.group_by(unique, use_threads=False)
-    found = grouped.aggregate([(name, statistic) for name in columns for statistic in STATISTICS])
-    return found.sort_by([(key, "ascending") for key in unique])
+    statistics = grouped.aggregate([(name, statistic) for name in columns for statistic in STATISTICS])
+    return statistics.sort_by([(key, "ascending") for key in unique])
 
 
 def _names(folder: Path) -> dict[str, dict[int, str]]:
-    """Return names of entities by the column that has their numbers; none where study.json is not there."""
+    """Return names of entities by id, for each id column; empty without study.json."""
     try:
         entities = read_stored_object(folder / STUDY_FILE)["entities"]
         return {

@@ -13,8 +13,8 @@ from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, 
 from cobre.io.storage.confined import MAX_BYTES, read_untrusted
 from cobre.records import dataclass
 from cobre.runs.events import Event, number_of, numbered_lines
-from cobre.runs.files import LastActivity, RunState, end_state, state_of
 from cobre.runs.formatting import printable_event, rough_duration, size
+from cobre.runs.run_state import LastActivity, RunState, end_state, state_of
 
 PHASES = ("forward", "backward", "bound", "exchange")
 RECENT = 10

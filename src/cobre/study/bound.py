@@ -21,9 +21,9 @@ from cobre.io.storage.stored_json import write_json
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.records import dataclass
-from cobre.runs.content import TrainedCase, case_of_run
 from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
+from cobre.runs.trained_case import TrainedCase, case_of_run
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.study.arguments import case_and_overrides, check_policy, checked_count
 from cobre.study.placement import Placement, WorldRequest, raising_worker_errors, run_in, script_placement

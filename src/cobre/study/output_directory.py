@@ -38,9 +38,9 @@ from cobre.runs.files import (
     STUDY_FILE,
     SUMMARY_FILE,
     TRAINING,
-    RunState,
     has_results,
 )
+from cobre.runs.run_state import RunState
 from cobre.runs.summary import RunSummary, convergence_table
 from cobre.runs.view import RunView
 from cobre.study.bound import PolicyBound, write_bound

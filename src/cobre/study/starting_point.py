@@ -10,8 +10,8 @@ from cobre.comm import Backend, Communicator
 from cobre.io.storage.atomic import on_failure
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, check_risk_measure, fill_pool
-from cobre.runs.content import case_of_run, changes_since
 from cobre.runs.events import EventListener, new_event
+from cobre.runs.trained_case import case_of_run, changes_since
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.records import IterationRecord
 from cobre.sddp.training.context import TrainingContext

@@ -9,8 +9,8 @@ from cobre.comm import Backend
 from cobre.io.policies.policy_file import find_policy_file, read_policy_bytes
 from cobre.policy.object import Policy
 from cobre.policy.store import decode_policy
-from cobre.runs.content import TrainedCase, case_of_run
 from cobre.runs.events import EventListener, new_event
+from cobre.runs.trained_case import TrainedCase, case_of_run
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.ranks import count_sharing_memory, share
 from cobre.study.checkpoints import share_bytes

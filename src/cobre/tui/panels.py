@@ -11,8 +11,8 @@ from textual_plotext import PlotextPlot
 
 from cobre.records import dataclass
 from cobre.runs.events import Event, number_of
-from cobre.runs.files import RunState
 from cobre.runs.formatting import PHASE_COLOURS, bar, duration, first_fitting, rate, short_money, vertical_bar
+from cobre.runs.run_state import RunState
 from cobre.runs.view import PHASES, RankTotal, RunView
 from cobre.wording import gap_percent, money, printable
 

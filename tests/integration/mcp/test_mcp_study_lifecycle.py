@@ -11,7 +11,7 @@ from assistant import CASE, ToolFailedError, assistant
 from processes import is_alive, wait_until_gone
 
 import cobre
-from cobre.runs.files import is_in_use
+from cobre.runs.run_state import is_in_use
 
 pytestmark = pytest.mark.long
 

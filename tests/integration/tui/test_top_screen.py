@@ -12,7 +12,7 @@ pytest.importorskip("textual", reason="the live view is an extra")
 from cli_runs import LIMIT_S, ONE_PROCESS, QUICK_CASE, TerminalRun, cobre
 from textual.widgets import RichLog, Static
 
-from cobre.runs.files import RunState
+from cobre.runs.run_state import RunState
 from cobre.runs.view import RunView
 from cobre.tui.app import WatchApp
 from cobre.tui.panels import BoundsPlot, Shown, figures

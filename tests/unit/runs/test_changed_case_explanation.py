@@ -6,7 +6,7 @@ import pytest
 
 from cobre import __version__
 from cobre.io.case_folder.case_files import file_digests
-from cobre.runs.content import TrainedCase
+from cobre.runs.trained_case import TrainedCase
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cobre.runs.files import SUMMARY_FILE, LastActivity, RunState, state_of
+from cobre.runs.files import SUMMARY_FILE
+from cobre.runs.run_state import LastActivity, RunState, state_of
 from cobre.study.output_directory import output_lock
 
 HERE = LastActivity(None, 0.0)

@@ -9,7 +9,7 @@ import pytest
 from event_streams import START, iteration, phase, started, training
 
 from cobre.runs.events import EventFollower, NothingToFollowError
-from cobre.runs.files import RunState
+from cobre.runs.run_state import RunState
 from cobre.runs.view import RunView
 from cobre.tui.panels import figures
 

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from cobre.io.storage.atomic import WriteError
-from cobre.runs.files import LOCK_FILE, is_in_use
+from cobre.runs.files import LOCK_FILE
+from cobre.runs.run_state import is_in_use
 from cobre.study.output_directory import OutputInUseError, output_lock
 
 HOLD = """

@@ -9,8 +9,8 @@ from typing import Any
 from cobre.core.confidence import half_width_95
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import DataTable, Section, TableColumn, with_code
-from cobre.runs.files import RunState
 from cobre.runs.formatting import CONTROLLED, NO_VALUE, duration_in_words, money_in_words
+from cobre.runs.run_state import RunState
 from cobre.wording import gap_percent
 
 # The upper bound that `cobre bound` or the stopping rule `upper_bound` computed: one tile of the overview.

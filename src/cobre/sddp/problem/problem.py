@@ -11,8 +11,8 @@ import numpy as np
 from cobre.core.arrays import Floats, Ints, sum_in_order
 from cobre.core.case import Case
 from cobre.core.config import SKIPPED_WHEN_NONE
+from cobre.core.preparation_steps import PreparationStep, StepReporter, no_report, report_each
 from cobre.core.stage_data import ResolvedStudy, StageData
-from cobre.core.steps import Report, Step, no_report, reported
 from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp, build_stage_lp, gives_same_lp, with_arrays_of
 from cobre.sddp.lp.failure import EntityNames
@@ -152,13 +152,13 @@ def build_problem(
     options: PlanOptions,
     consumption: Floats,
     names: EntityNames,
-    report: Report = no_report,
+    report: StepReporter = no_report,
 ) -> Problem:
     """Build every stage's LP and realise every opening. `consumption`: MW per m3/s of the pumping stations."""
     plans, unreachable = stage_plans(study, noise, options, consumption)
     stages: list[StageLp] = []
     of_season: dict[int | None, StageLp] = {}  # the latest
-    for plan in reported(plans, Step.PROGRAMS, len(plans), report):
+    for plan in report_each(plans, PreparationStep.PROGRAMS, len(plans), report):
         season = plan.data.stage.season_id
         last_year = of_season.get(season)
         if last_year is not None and gives_same_lp(last_year.plan, plan):

@@ -6,8 +6,8 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
+from cobre.core.preparation_steps import PreparationStep, StepReporter, no_report, report_each
 from cobre.core.stage_data import ResolvedStudy, StageData, StateLayout
-from cobre.core.steps import Report, Step, no_report, reported
 from cobre.core.temporal import Stage
 from cobre.sddp.resolved.generic_rows import GenericRowResolver
 from cobre.sddp.resolved.hydro import GroupResolver, HydroResolver, find_topology
@@ -22,12 +22,12 @@ from cobre.sddp.resolved.network import (
 from cobre.sddp.resolved.state_slots import CommitmentResolver, TransitResolver
 
 
-def resolve(case: Case, later_hours: Sequence[float] = (), report: Report = no_report) -> ResolvedStudy:
+def resolve(case: Case, later_hours: Sequence[float] = (), report: StepReporter = no_report) -> ResolvedStudy:
     """Resolve all stages of a case that was found valid, each with every cascade applied.
 
     later_hours: of the periods after the study for which a boundary policy values water in transit.
     """
-    report(Step.STAGES, 0, len(case.horizon.stages))
+    report(PreparationStep.STAGES, 0, len(case.horizon.stages))
     resolver = _StageResolver(case, later_hours)
     parts = (resolver.commitments, resolver.transit)
     layout = StateLayout(
@@ -41,7 +41,9 @@ def resolve(case: Case, later_hours: Sequence[float] = (), report: Report = no_r
         initial_passed=np.concatenate([part.initial(part.passed) for part in parts]),
         stages=tuple(
             resolver.of(number, stage)
-            for number, stage in reported(enumerate(case.horizon.stages), Step.STAGES, len(case.horizon.stages), report)
+            for number, stage in report_each(
+                enumerate(case.horizon.stages), PreparationStep.STAGES, len(case.horizon.stages), report
+            )
         ),
     )
 

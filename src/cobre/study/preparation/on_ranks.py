@@ -8,7 +8,7 @@ from pathlib import Path
 import cobre
 from cobre.comm import Backend
 from cobre.core.case import Case
-from cobre.core.steps import Report, Step, no_report
+from cobre.core.preparation_steps import PreparationStep, StepReporter, no_report
 from cobre.core.stopping import SimulationBased
 from cobre.io.findings import lines_of
 from cobre.io.input_files.config_overrides import ConfigDocument
@@ -140,7 +140,7 @@ def as_case(
     case: Case | Path,
     overrides: Overrides | None,
     config: ConfigDocument | None = None,
-    report: Report = no_report,
+    report: StepReporter = no_report,
 ) -> tuple[Case, tuple[str, ...]]:
     """Return a case, read where it is a directory, with its warnings. config: config.json, if already read."""
     if isinstance(case, Case):
@@ -157,7 +157,7 @@ INTERVAL_S = 0.5
 
 
 class PreparationProgress:
-    """An emitter of `preparation` events, usable as a `Report`.
+    """An emitter of `preparation` events, usable as a `StepReporter`.
 
     Steps of small cases are over too soon to be read: an event is emitted when half a second has passed since the last.
     """
@@ -167,7 +167,7 @@ class PreparationProgress:
         self._began = time.monotonic()
         self._next = self._began + INTERVAL_S
 
-    def __call__(self, step: Step, done: int = 0, total: int = 0) -> None:
+    def __call__(self, step: PreparationStep, done: int = 0, total: int = 0) -> None:
         """Report a step; emit an event if one is due."""
         now = time.monotonic()
         if now < self._next:

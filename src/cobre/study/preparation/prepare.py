@@ -6,7 +6,7 @@ import numpy as np
 
 from cobre.core.case import Case
 from cobre.core.file_names import CONFIG_FILE
-from cobre.core.steps import Report, Step, no_report
+from cobre.core.preparation_steps import PreparationStep, StepReporter, no_report
 from cobre.io.findings import lines_of
 from cobre.policy.boundary import apply_boundary_policy, later_periods, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
@@ -22,10 +22,10 @@ from cobre.study.plausibility.rules import finding_of_note, minimum_notes
 TRUNCATING = ("truncation", "truncation_with_penalty")  # methods of modeling.inflow_non_negativity
 
 
-def prepare(case: Case, report: Report = no_report) -> PreparedStudy:
+def prepare(case: Case, report: StepReporter = no_report) -> PreparedStudy:
     """Fit the noise model, draw the openings and build the LPs; calls `report` at each step."""
     policy = load_boundary_policy(case)
-    report(Step.INFLOWS, 0, 0)
+    report(PreparationStep.INFLOWS, 0, 0)
     noise = with_lags_of_boundary(case, build_noise_model(case), policy)
     options = PlanOptions.of(case.config.modeling, case.format_version)
     consumption = np.array([station.consumption_mw_per_m3s for station in case.system.pumping_stations])

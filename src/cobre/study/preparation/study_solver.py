@@ -3,7 +3,7 @@
 import os
 
 from cobre.core.config import SolverConfig
-from cobre.core.steps import Report, Step, no_report, reported
+from cobre.core.preparation_steps import PreparationStep, StepReporter, no_report, report_each
 from cobre.errors import ValidationError
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.solver.batches import LpSolver
@@ -37,10 +37,10 @@ def solver_options(config: SolverConfig) -> SimplexOptions:
     )
 
 
-def make_solver(study: PreparedStudy, threads: int, report: Report = no_report) -> LpSolver:
+def make_solver(study: PreparedStudy, threads: int, report: StepReporter = no_report) -> LpSolver:
     """Return a solver into which all stages of the study are loaded."""
     solver = SimplexSolver(threads, solver_options(study.case.config.training.solver))
     stages = study.problem.stages
-    for number, stage in reported(enumerate(stages), Step.LOADING, len(stages), report):
+    for number, stage in report_each(enumerate(stages), PreparationStep.LOADING, len(stages), report):
         solver.load(number, stage.program)
     return solver

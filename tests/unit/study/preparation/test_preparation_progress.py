@@ -7,7 +7,7 @@ import pytest
 
 from cobre.cli.run_output import LineProgress
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.core.steps import Step
+from cobre.core.preparation_steps import PreparationStep
 from cobre.runs.view import RunView
 from cobre.study.preparation import on_ranks
 from cobre.study.preparation.on_ranks import PreparationProgress, prepare_on_ranks
@@ -30,8 +30,8 @@ def events(monkeypatch):
 
 def test_steps_come_in_order_and_count_stages(events):
     found, stages = events
-    assert list(dict.fromkeys(event["step"] for event in found)) == [step.value for step in Step]
-    for step in (Step.STAGES, Step.PROGRAMS, Step.LOADING):
+    assert list(dict.fromkeys(event["step"] for event in found)) == [step.value for step in PreparationStep]
+    for step in (PreparationStep.STAGES, PreparationStep.PROGRAMS, PreparationStep.LOADING):
         done = [event["done"] for event in found if event["step"] == step.value]
         assert sorted(set(done)) == list(range(stages))
         assert done == sorted(done)
@@ -47,10 +47,10 @@ def test_views_and_lines_say_it(events):
     for event in found:
         view.take(event)
         lines.emit(event)
-    assert view.preparation_in_words == f"{Step.LOADING.value}, {stages - 1} of {stages}"
+    assert view.preparation_in_words == f"{PreparationStep.LOADING.value}, {stages - 1} of {stages}"
     assert event_line(found[-1]).endswith(view.preparation_in_words)
     shown = [line.strip().partition(" (")[0].partition(",")[0] for line in stream.getvalue().splitlines()]
-    assert shown == [step.value for step in Step]  # a line for each step, not for each stage
+    assert shown == [step.value for step in PreparationStep]  # a line for each step, not for each stage
     view.take({"event": "phase", "time": 1.0, "name": "training"})
     assert view.preparation_in_words == ""
 
@@ -59,5 +59,5 @@ def test_steps_that_follow_at_once_are_one_event():
     found = []
     report = PreparationProgress(found.append)
     for done in range(1000):
-        report(Step.PROGRAMS, done, 1000)
+        report(PreparationStep.PROGRAMS, done, 1000)
     assert len(found) <= 2  # none, unless this machine takes half a second for a thousand calls
