@@ -59,7 +59,7 @@ async def live_view(output: Path) -> None:
         deadline = time.monotonic() + LIMIT_S
         while not (app.is_ready and app.view.finished) and time.monotonic() < deadline:
             await pilot.pause(0.05)
-            app.look()
+            app.poll()
         await pilot.pause()
         app.save_screenshot("top.svg", str(SCREENS))
 

@@ -49,13 +49,11 @@ def _default_split() -> "Finding":
     except CobreError as error:
         return Finding("cobre run", f"does not start: {error}")
     if placement.size is None:
-        return Finding(
-            "cobre run", f"is one of the ranks that somebody started ({placement.backend}): {placement.reason}"
-        )
-    each = counted(placement.threads, "thread")
-    many = f"{placement.size} workers with {each} each" if placement.size > 1 else f"one process with {each}"
+        return Finding("cobre run", f"joins the ranks of a launcher ({placement.backend}): {placement.reason}")
+    threads = counted(placement.threads, "thread")
+    processes = f"{placement.size} workers with {threads} each" if placement.size > 1 else f"one process with {threads}"
     trees = f"a case with a scenario tree gets {WORKER_PER_CORE}"
-    return Finding("cobre run", f"{many} ({placement.reason}); {trees}; --workers and --threads choose otherwise")
+    return Finding("cobre run", f"{processes} ({placement.reason}); {trees}; --workers and --threads override this")
 
 
 @click.command()
@@ -71,8 +69,7 @@ def version(as_json: bool) -> None:
     from cobre.io.output.results import software_versions
 
     versions = software_versions()
-    lines = [json.dumps(versions)] if as_json else [f"{name} {found}" for name, found in versions.items()]
-    echo("\n".join(lines))
+    echo(json.dumps(versions) if as_json else "\n".join(f"{name} {number}" for name, number in versions.items()))
 
 
 @click.command()
@@ -90,19 +87,19 @@ def completion(ctx: click.Context, shell: str) -> None:
     from click.shell_completion import get_completion_class
 
     script = get_completion_class(shell)
-    if script is None:  # the choice above has only shells that click supports
+    if script is None:  # not reached: click supports all shells above
         raise click.UsageError(f"{shell} is not known")
     click.echo(script(ctx.find_root().command, {}, "cobre", "_COBRE_COMPLETE").source())
 
 
-# `cobre verify`: the same bits as in every other release with this arithmetic.
+# `cobre verify`: the same bits as recorded for this version of the arithmetic.
 
 
 @click.command()
 @click.option("--example", "examples", multiple=True, help="Run only this example. Can be given several times.")
-@click.option("--record", "is_to_be_recorded", is_flag=True, help="Record the current results as the reference.")
+@click.option("--record", "is_recording", is_flag=True, help="Record the current results as the reference.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) -> None:
+def verify(examples: tuple[str, ...], is_recording: bool, as_json: bool) -> None:
     """Run the examples and compare their bits with recorded digests.
 
     Each example is run with the processor's wide vector instructions and without them. Digests are recorded for each
@@ -121,9 +118,9 @@ def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) ->
         known = ", ".join(verification.ITERATIONS)
         raise click.UsageError(f"there is no example {', '.join(unknown)}; choose from {known}")
     with report_errors():
-        if is_to_be_recorded:
-            found = verification.record()
-            echo(f"recorded {', '.join(found)} for {_versions()} in {verification.RECORD}")
+        if is_recording:
+            recorded = verification.record()
+            echo(f"recorded {', '.join(recorded)} for {_versions()} in {verification.RECORD}")
             return
         checks = []
         for check in verification.verify(examples or tuple(verification.ITERATIONS)):

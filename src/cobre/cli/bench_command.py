@@ -22,12 +22,12 @@ STUDY_HEADINGS = ("cores", "iteration", "training", "simulation", "together")
 
 
 class WholeNumbers(click.ParamType[tuple[int, ...]]):
-    """A list of positive integers separated by commas."""
+    """A list of positive integers separated by commas, such as core counts."""
 
     name = "N,N,..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """Parse a comma-separated list of core counts, such as `1,8,64`."""
+        """Parse a comma-separated list, such as `1,8,64`; repeated numbers count once."""
         parts = [part.strip() for part in str(value).split(",")]
         if not all(part.isdecimal() and int(part) > 0 for part in parts):
             self.fail(f"expected whole numbers of at least 1, separated by commas, got {value!r}", param, ctx)
@@ -75,74 +75,74 @@ def bench(
         from cobre.io.case import load_case
         from cobre.study.bench import bench_case
 
-        measured = bench_case(load_case(case, overrides_of(options)), stages=stages, paths=paths, rounds=rounds)
-    estimates = [measured.estimate(count) for count in cores or usual_cores(measured.forward_passes)]
+        benchmark = bench_case(load_case(case, overrides_of(options)), stages=stages, paths=paths, rounds=rounds)
+    estimates = [benchmark.estimate(count) for count in cores or usual_cores(benchmark.forward_passes)]
     if as_json:
-        click.echo(json.dumps(as_dict(measured, estimates), indent=1))
+        click.echo(json.dumps(as_dict(benchmark, estimates), indent=1))
     else:
-        echo("\n".join(lines(case, measured, estimates)))
+        echo("\n".join(lines(case, benchmark, estimates)))
 
 
 def usual_cores(forward_passes: int) -> list[int]:
-    """Return core counts to estimate for: this machine's and a few usual ones, up to the number of forward passes."""
+    """Return core counts to estimate for: this machine's and usual ones, up to the number of forward passes."""
     from cobre.comm.cores import usable_cores
 
-    wanted = sorted({*USUAL_CORES, usable_cores()})
-    return [count for count in wanted if count <= max(forward_passes, usable_cores())]
+    counts = sorted({*USUAL_CORES, usable_cores()})
+    return [count for count in counts if count <= max(forward_passes, usable_cores())]
 
 
-def as_dict(measured: "Benchmark", estimates: Sequence["Estimate"]) -> dict[str, Any]:
+def as_dict(benchmark: "Benchmark", estimates: Sequence["Estimate"]) -> dict[str, Any]:
     """Return the whole benchmark as JSON values."""
     sizes = ("iterations", "forward_passes", "scenarios", "dimension", "paths")
-    names = (*sizes, "bound_s", "cpu_s", "cut_bytes", "state_bytes")
-    facts = {name: getattr(measured, name) for name in names}
-    rounds = [[cost.as_dict() for cost in stages] for stages in measured.rounds]
+    fields = (*sizes, "bound_s", "cpu_s", "cut_bytes", "state_bytes")
+    facts = {name: getattr(benchmark, name) for name in fields}
+    rounds = [[cost.as_dict() for cost in stages] for stages in benchmark.rounds]
     return facts | {"rounds": rounds, "estimates": [estimate.as_dict() for estimate in estimates]}
 
 
-def lines(case: Path, measured: "Benchmark", estimates: Sequence["Estimate"]) -> list[str]:
-    """Return lines for the terminal: what was timed, a table by stage, and estimates by number of cores."""
-    sampled, count = measured.sampled, len(measured.stages)
-    rounds = counted(len(measured.rounds), "round")
+def lines(case: Path, benchmark: "Benchmark", estimates: Sequence["Estimate"]) -> list[str]:
+    """Return lines for the terminal: the sample, a table by stage, and estimates by number of cores."""
+    sampled, count = benchmark.sampled, len(benchmark.stages)
+    rounds = counted(len(benchmark.rounds), "round")
     return [
-        f"{case}: {count} stages, {counted(measured.dimension, 'state variable')}",
-        f"{len(sampled)} of {count - 1} stages timed backward, {counted(measured.paths, 'path')}, {rounds}",
-        f"took {rough_duration(measured.cpu_s)} of CPU time on one core, including building the LPs",
+        f"{case}: {count} stages, {counted(benchmark.dimension, 'state variable')}",
+        f"{len(sampled)} of {count - 1} stages timed backward, {counted(benchmark.paths, 'path')}, {rounds}",
+        f"took {rough_duration(benchmark.cpu_s)} of CPU time on one core, including building the LPs",
         "",
         *table(STAGE_HEADINGS, [stage_row(cost) for cost in sampled]),
         "  forward, backward: CPU milliseconds per solve in the last round; pivots per backward solve",
         "",
-        f"{measured.iterations} iterations of {measured.forward_passes} paths, {measured.scenarios} simulated paths",
+        f"{benchmark.iterations} iterations of {benchmark.forward_passes} paths, {benchmark.scenarios} simulated paths",
         *table(STUDY_HEADINGS, [study_row(estimate) for estimate in estimates]),
         "  excludes communication and waiting between ranks, and the growth of the LPs by cuts",
-        *memory(measured),
+        *memory(benchmark),
     ]
 
 
-def memory(measured: "Benchmark") -> list[str]:
-    """Return a line on the memory that training will hold on each node, beside the study itself."""
-    if not measured.cut_bytes:
+def memory(benchmark: "Benchmark") -> list[str]:
+    """Return a line on the memory of cuts and states on each node; it comes on top of the prepared study."""
+    if not benchmark.cut_bytes:
         return []
-    states = f", {size(measured.state_bytes)} of visited states" if measured.state_bytes else ""
-    return [f"memory on each node after the last iteration: {size(measured.cut_bytes)} of cuts{states}"]
+    states = f", {size(benchmark.state_bytes)} of visited states" if benchmark.state_bytes else ""
+    return [f"memory on each node after the last iteration: {size(benchmark.cut_bytes)} of cuts{states}"]
 
 
 def stage_row(cost: "StageCost") -> list[str]:
     """Return the table row of a stage; times are those of one solve."""
-    done = cost.backward
-    numbers = (done.pivots / max(1, done.solves), cost.cpu_us_per_pivot, done.mean_active_rows)
+    backward = cost.backward
+    numbers = (backward.pivots / max(1, backward.solves), cost.cpu_us_per_pivot, backward.mean_active_rows)
     return [
         str(cost.stage),
         str(cost.rows),
         str(cost.columns),
         *("" if seconds is None else f"{1000.0 * seconds:.3g}" for seconds in (cost.forward_s, cost.backward_s)),
         *("" if number is None else f"{number:.3g}" for number in numbers),
-        str(done.library_solves),
+        str(backward.library_solves),
     ]
 
 
 def study_row(estimate: "Estimate") -> list[str]:
-    """Return a row of estimates: cores, then the time of an iteration, of training, of simulation and in all."""
+    """Return the table row of an estimate; columns are those of `STUDY_HEADINGS`."""
     seconds = (estimate.iteration_s, estimate.training_s, estimate.simulation_s, estimate.total_s)
     return [str(estimate.cores), *map(rough_duration, seconds)]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cobre.cli.error_reporting import ExitCode, report_errors
-from cobre.cli.setting_options import CASE, OutputPath, given_options, overrides_of, set_option, together
+from cobre.cli.setting_options import CASE, OutputPath, combined, options_by_setting, overrides_of, set_option
 from cobre.cli.standard_streams import echo, echo_json
 from cobre.wording import as_argument
 
@@ -79,7 +79,7 @@ def validate(case: Path, as_json: bool, **options: Any) -> None:
 
     with report_errors():
         report = check(case, overrides_of(options))
-    echo_json(report.as_dict()) if as_json else echo(report.text(given_options()))
+    echo_json(report.as_dict()) if as_json else echo(report.text(options_by_setting()))
     sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)
 
 
@@ -100,13 +100,13 @@ def migrate(old: Path, new: Path) -> None:
     from cobre.io.migrate import migrate_to_019
 
     with report_errors():
-        seen = format_of(old)
-        if seen is not None and seen.version == "0.19":
-            raise click.UsageError(f"{old} is of {seen} already: it needs no migration")
+        case_format = format_of(old)
+        if case_format is not None and case_format.version == "0.19":
+            raise click.UsageError(f"{old} is already of {case_format}: it needs no migration")
         echo(migrate_to_019(old, new))
 
 
-# `cobre convert`: decks of other planning models become cases, through their bridges.
+# `cobre convert`: decks of other planning models, converted by their bridges.
 
 
 @click.group()
@@ -125,7 +125,7 @@ def convert() -> None:
     """
 
 
-_options = together(
+_options = combined(
     click.argument("deck", type=click.Path(exists=True, path_type=Path)),
     click.argument("case", type=OutputPath()),
     click.option(
@@ -197,18 +197,18 @@ def _convert(
     from cobre.bridge.environment import BRIDGE_0_19, PROGRAMS, bridge_at, own_bridge
 
     request = DeckRequest(model, deck, case, has_boundary_policy, force, repair)
-    program = None if using is None else PROGRAMS[using]
+    bridge_program = None if using is None else PROGRAMS[using]
     with report_errors():
         if bridge is None:
             with unpacked_deck(deck):
-                pass  # an archive without a deck is refused before hundreds of megabytes are installed
-            found = own_bridge(lambda text: echo(text, err=True), program or BRIDGE_0_19)
+                pass  # reject an archive without a deck before hundreds of megabytes are installed
+            environment = own_bridge(lambda text: echo(text, err=True), bridge_program or BRIDGE_0_19)
         else:
-            found = bridge_at(bridge, program)
-        (_convert_for_programs if as_json else _print_result)(found, request)
+            environment = bridge_at(bridge, bridge_program)
+        (_convert_to_json if as_json else _convert_and_print)(environment, request)
 
 
-def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
+def _convert_and_print(bridge: "Bridge", request: "DeckRequest") -> None:
     from cobre.bridge.conversion import convert_deck
     from cobre.bridge.repairs import in_words, offer
     from cobre.study.validation import validate
@@ -226,11 +226,11 @@ def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
     echo(f"next:\n  cobre run {as_argument(request.case)}")
 
 
-def _convert_for_programs(bridge: "Bridge", request: "DeckRequest") -> None:
+def _convert_to_json(bridge: "Bridge", request: "DeckRequest") -> None:
     from cobre.bridge.conversion import convert_deck_quietly
     from cobre.study.validation import validate
 
-    account = convert_deck_quietly(bridge, request)
+    diagnostics = convert_deck_quietly(bridge, request)
     report = validate(request.case)
-    echo_json({"bridge": account, "validation": report.as_dict()})
+    echo_json({"bridge": diagnostics, "validation": report.as_dict()})
     sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)

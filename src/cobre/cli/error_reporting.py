@@ -1,4 +1,4 @@
-"""Errors as a user sees them: a few lines on standard error, and an exit code for the kind of error."""
+"""Errors for users: a few lines on standard error, and an exit code for each kind of error."""
 
 import io
 import signal
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from cobre.cli.setting_options import given_options
+from cobre.cli.setting_options import options_by_setting
 from cobre.cli.standard_streams import as_error, echo, echo_json
 from cobre.errors import CobreError, MissingLibraryError, error_details
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from cobre.comm import Backend
     from cobre.comm.exit_report import ExitReport
     from cobre.comm.launch import WorkerError
-
-
-# Exit codes of `cobre`: one for each kind of error.
 
 
 class ExitCode(IntEnum):
@@ -34,19 +31,19 @@ class ExitCode(IntEnum):
     INVALID_CASE = 3
     UNSOLVABLE = 4  # an LP is infeasible, unbounded or beyond the solver
     OUTPUT = 5  # results, or the answer that a command prints, cannot be written
-    WORKER = 6  # a worker raised, was killed or got lost
+    WORKER = 6  # a worker raised, was killed or was lost
     POLICY = 7  # a policy file is damaged or belongs to another study
     RESULTS = 8  # nothing usable: results missing or incomplete, no iteration in the time limit, or not verified
     MISSING_EXTRA = 9  # the command needs a part of Cobre that is not installed
-    INTERRUPTED = 128 + signal.SIGINT  # Ctrl-C; the policy is kept if training ended in order
+    INTERRUPTED = 128 + signal.SIGINT  # Ctrl-C; the policy is kept if training stopped after an iteration
     TERMINATED = 128 + signal.SIGTERM  # SIGTERM; likewise
 
 
 DIFFERENT = 1
-"""`cobre compare` and `cobre verify`: the results differ, as `cmp` has it. Other errors have codes of their own."""
+"""Exit code of `cobre compare` and `cobre verify` for results that differ, as for `cmp`."""
 
 
-# Exit codes of a worker that a signal ended: by default action while it started, or after it had handled it.
+# By exit code of a worker that a signal ended: before it had installed its handlers, or after it had handled it.
 _BY_SIGNAL = {
     -signal.SIGINT: ExitCode.INTERRUPTED,
     ExitCode.INTERRUPTED: ExitCode.INTERRUPTED,
@@ -55,16 +52,16 @@ _BY_SIGNAL = {
 }
 
 RESUME = "start it again; --resume continues from the last checkpoint, if there is one"
-STOPPED_DETAILS = (
-    {"kind": "KeyboardInterrupt", "remedy": RESUME},
-    {"kind": "TerminatedError", "remedy": RESUME},
-)
-"""For programs: of Ctrl-C, and of SIGTERM."""
+STOPPED_DETAILS = {
+    ExitCode.INTERRUPTED: {"kind": "KeyboardInterrupt", "remedy": RESUME},
+    ExitCode.TERMINATED: {"kind": "TerminatedError", "remedy": RESUME},
+}
+"""Details of Ctrl-C and of SIGTERM in the output of `--json`."""
 
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Turn the errors that a user can act on into messages; anything else is our fault and is shown whole."""
+    """Print errors that a user can act on as messages, and exit; other errors pass, with their traceback."""
     from cobre.comm.exit_report import exit_report_of
 
     try:
@@ -81,9 +78,9 @@ def report_errors() -> Iterator[None]:
 
 @contextmanager
 def mark_errors_of_rank(comm: "Backend") -> Iterator[None]:
-    """Attach the user's message to an error of a launched rank, so that the job ends with it.
+    """Attach the message and exit code for users to an error of a launched rank.
 
-    `report_errors` prints it, or the backend that has to end the other ranks does.
+    `report_errors` prints the message, or the backend does if it has to end the other ranks.
     """
     from cobre.comm.exit_report import attach_exit_report, exit_report_of
 
@@ -97,7 +94,7 @@ def mark_errors_of_rank(comm: "Backend") -> Iterator[None]:
 
 
 def report_with_other_ranks(error: click.ClickException) -> None:
-    """Report a wrong command line once where mpiexec started all ranks with it; return outside of MPI."""
+    """Report a wrong command line only once if mpiexec started all ranks with it; return outside of MPI."""
     from cobre.comm import BackendError, create_communicator
     from cobre.study.placement import choose_placement
 
@@ -112,7 +109,7 @@ def report_with_other_ranks(error: click.ClickException) -> None:
 
 
 def exit_report_for(error: BaseException) -> "ExitReport | None":
-    """Return the message and the exit code of an error; None for one that a user can do nothing about."""
+    """Return the message and the exit code of an error; None if users cannot act on it."""
     from cobre.comm.exit_report import ExitReport
     from cobre.comm.launch import WorkerError
 
@@ -148,14 +145,11 @@ def _signal_code(error: KeyboardInterrupt) -> ExitCode:
 def _signal_exit_report(code: ExitCode) -> "ExitReport":
     from cobre.comm.exit_report import ExitReport
 
-    is_terminated = code is ExitCode.TERMINATED
-    return ExitReport(
-        "cobre: terminated" if is_terminated else "cobre: interrupted", code, details=STOPPED_DETAILS[is_terminated]
-    )
+    return ExitReport(f"cobre: {code.name.lower()}", code, details=STOPPED_DETAILS[code])
 
 
 def usage_details(error: click.ClickException) -> dict[str, Any]:
-    """Return the facts for programs about a wrong command line: those of its cause, if that is an error of ours."""
+    """Return the details of a wrong command line: those of its cause, if that is a `CobreError`."""
     if isinstance(error.__cause__, CobreError):
         return error.__cause__.details()
     context = getattr(error, "ctx", None)
@@ -170,13 +164,13 @@ def _message_shown_by_click(error: click.ClickException) -> str:
 
 
 def exit_code_of(error: BaseException | None) -> ExitCode | None:
-    """Return the exit code for an error that a user can act on; None for any other."""
+    """Return the exit code of an error; None if users cannot act on it."""
     if getattr(error, "library", ""):  # a backend whose library is not installed
         return ExitCode.MISSING_EXTRA
-    return next((code for kind, code in _kinds() if isinstance(error, kind)), None)
+    return next((code for kind, code in _exit_codes() if isinstance(error, kind)), None)
 
 
-def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], ExitCode], ...]:
+def _exit_codes() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], ExitCode], ...]:
     from cobre.bridge.environment import DeckNotConvertedError, NoBridgeError
     from cobre.comm import BackendError, CommError
     from cobre.export.run_tables import ExportError
@@ -226,24 +220,24 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
 
 
 def message_of(error: BaseException | None) -> str:
-    """Return the message of an error, and where to learn more."""
+    """Return the message of an error; for a saved LP with the command that explains it."""
     from cobre.io.findings import InvalidCaseError
     from cobre.wording import as_argument
 
-    saved = getattr(error, "saved", None)
+    saved_lp = getattr(error, "saved", None)
     if isinstance(error, InvalidCaseError):
-        return error.text(given_options())
+        return error.text(options_by_setting())
     return (
         str(error)
-        if saved is None
-        else f"{error}\n`cobre explain {as_argument(saved)}` shows which limits contradict each other."
+        if saved_lp is None
+        else f"{error}\n`cobre explain {as_argument(saved_lp)}` shows which limits contradict each other."
     )
 
 
-def _print_json_error(words: str, exit_code: int, details: Mapping[str, Any] | None = None) -> None:
+def _print_json_error(message: str, exit_code: int, details: Mapping[str, Any] | None = None) -> None:
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("as_json"):
-        echo_json(as_error(words, exit_code, details))
+        echo_json(as_error(message, exit_code, details))
 
 
 def fail(message: str, code: ExitCode) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`cobre launch`: print the file by which another program starts the ranks of a study."""
+"""`cobre launch`: print a file that makes another program start the ranks of a study."""
 
 import sys
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import click
 
 from cobre import __version__
 from cobre.cli.error_reporting import ExitCode
-from cobre.cli.setting_options import together
+from cobre.cli.setting_options import combined
 from cobre.cli.standard_streams import echo
 
 IMAGE = f"cobre:{__version__}"
@@ -22,7 +22,7 @@ class _GroupWithAliases(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command by name, with a hint for names that other tools use."""
+        """Find a command by name; suggest ours for the names of other tools."""
         if args and args[0] in ALIASES and ctx.resilient_parsing is False:
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{ALIASES[args[0]]}'?")
         return super().resolve_command(ctx, args)
@@ -43,7 +43,7 @@ def launch() -> None:
     """
 
 
-_world_options = together(
+_world_options = combined(
     click.option("--ranks", "-n", type=int, required=True, help="Number of processes."),
     click.option("--threads", type=int, default=1, show_default=True, help="Threads per rank."),
     click.option("--name", default="cobre", show_default=True, help="Name of the job."),
@@ -51,7 +51,7 @@ _world_options = together(
 )
 
 
-_container_options = together(
+_container_options = combined(
     click.option("--image", default=IMAGE, show_default=True, help="Container image."),
     click.option("--memory", default="2Gi", show_default=True, help="Memory per rank."),
     click.option("--port", type=int, default=29500, show_default=True, help="Port of rank 0."),

@@ -17,7 +17,7 @@ from cobre.cli.run_command import run, simulate
 from cobre.cli.standard_streams import StandardStreams, as_error, echo, echo_json, show_traceback
 from cobre.io.storage.allocators import prefer_system_allocator
 
-# How `cobre --help` looks: commands by what one wants to do, headings in bold where a terminal shows it.
+# Layout of `cobre --help`: commands by task, with bold headings on a terminal.
 
 SECTIONS = (
     ("Studies", ("init", "convert", "validate", "migrate", "run", "simulate")),
@@ -59,24 +59,24 @@ class SectionedGroup(click.Group):
                 return super().main(*args, **settings)
             except SystemExit as ended:
                 sys.stdout.flush()
-                if streams.has_lost_answer and not ended.code:
+                if streams.has_lost_result and not ended.code:
                     raise SystemExit(ExitCode.OUTPUT) from None
                 raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; report Ctrl-C before it is ready, and a wrong command line under MPI, as later ones."""
+        """Run the command; report an early Ctrl-C like a later one, and usage errors once under MPI."""
         wants_json = "--json" in sys.argv[1:]
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             echo("cobre: interrupted", err=True)
             if wants_json:
-                echo_json(as_error("interrupted", ExitCode.INTERRUPTED, STOPPED_DETAILS[0]))
+                echo_json(as_error("interrupted", ExitCode.INTERRUPTED, STOPPED_DETAILS[ExitCode.INTERRUPTED]))
             sys.exit(ExitCode.INTERRUPTED)
         except click.ClickException as error:
             if wants_json:
                 echo_json(as_error(error.format_message(), error.exit_code, usage_details(error)))
-            if any("RANK" in name for name in os.environ):  # a launcher's variable, perhaps; a closer look takes longer
+            if any("RANK" in name for name in os.environ):  # perhaps a launcher's variable; a full check takes longer
                 report_with_other_ranks(error)
             raise
 
@@ -87,15 +87,15 @@ class SectionedGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the names of all commands, section by section."""
-        known = [name for _, names in SECTIONS for name in names if name in self.commands]
-        return known + sorted(set(self.commands) - set(known))
+        in_sections = [name for _, names in SECTIONS for name in names if name in self.commands]
+        return in_sections + sorted(set(self.commands) - set(in_sections))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one list for each section, all with the same indent."""
-        left = set(self.commands)
-        named = {name for _, names in SECTIONS for name in names}
-        for title, names in (*SECTIONS, ("Other commands", sorted(left - named))):
-            rows = [(name, self.commands[name].get_short_help_str(limit=100)) for name in names if name in left]
+        in_sections = {name for _, names in SECTIONS for name in names}
+        for title, names in (*SECTIONS, ("Other commands", sorted(set(self.commands) - in_sections))):
+            known = [name for name in names if name in self.commands]
+            rows = [(name, self.commands[name].get_short_help_str(limit=100)) for name in known]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl([(f"{name:<12}", text) for name, text in rows])

@@ -50,7 +50,7 @@ def top(folder: Path) -> None:
 
 @contextmanager
 def _requires_live_view() -> Iterator[None]:
-    """Exit with the code for missing extras where an import of the live view does not find its libraries."""
+    """Exit with the code for a missing extra if the libraries of the live view are not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -60,15 +60,15 @@ def _requires_live_view() -> Iterator[None]:
 
 
 def _print_once(folder: Path, follower: "EventFollower") -> None:
-    """Print the present state of a run once, for pipes."""
+    """Print the current state of a run as plain text."""
     from cobre.runs.files import EVENT_FILE
     from cobre.runs.view import view_of
 
     with _requires_live_view():
-        from cobre.tui.panels import page
+        from cobre.tui.panels import plain_panels
     with report_errors():
         view = view_of(follower.read_new())
-    echo(page(view, folder))
+    echo(plain_panels(view, folder))
     if follower.damaged_lines:
         echo(f"warning: {counted(follower.damaged_lines, 'line')} of {folder / EVENT_FILE} cannot be read", err=True)
 
@@ -208,9 +208,9 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
         placement = script_placement(WorldRequest(options["backend"], options["workers"], options["threads"]))
         plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "max_nodes", "seed")))
         request = bound_request(folder, policy, plan, placement.threads, moved_to)
-        found = bound_in(placement, request, events.append)
-    if events:  # of several ranks the first one speaks
-        echo_json(found.as_dict()) if as_json else echo(found)
+        result = bound_in(placement, request, events.append)
+    if events:  # only rank 0 of several has events
+        echo_json(result.as_dict()) if as_json else echo(result)
 
 
 @click.command()
@@ -223,11 +223,10 @@ def compare(run_a: Path, run_b: Path, html: Path | None, is_bits_only: bool, as_
     """Show what changed between two runs, in bits, money, energy and water.
 
     The first line is about bits: `identical` and a digest of bounds, cuts, policy file and simulation, or the first
-    difference with both values. Then come the means of both simulations and the difference B - A with its 95 %
+    difference with both values. Then come the means of both simulations and the difference B - A, with its 95 %
     confidence interval over common scenarios: cost and its components, marginal costs, generation by source, deficit,
-    storage, spillage and water values, in total, by stage, and for each plant and bus. The studies may have different
-    plants and stages; what only one of them has is listed. Tables are read in pieces, so memory does not grow with the
-    number of scenarios.
+    storage, spillage and water values, in total, by stage, and by plant and bus. The studies may have different plants
+    and stages: those that only one of them has are listed. Memory does not grow with the number of scenarios.
 
     Exit code: 0 if the bits are identical, 1 if they differ, 8 if a directory does not hold complete results.
 
@@ -254,12 +253,12 @@ def compare(run_a: Path, run_b: Path, html: Path | None, is_bits_only: bool, as_
 
 
 LAYOUTS = ("cobre-python", "novomodelo")
-FORMS = ("csv", "xlsx", "netcdf", "duckdb", *LAYOUTS)
+EXPORT_FORMATS = ("csv", "xlsx", "netcdf", "duckdb", *LAYOUTS)
 
 
 @click.command()
 @click.argument("run", type=RunPath())
-@click.option("--to", "form", type=click.Choice(FORMS), help="The format; see above.")
+@click.option("--to", "export_format", type=click.Choice(EXPORT_FORMATS), help="The format; see above.")
 @click.option("--layout", type=click.Choice(LAYOUTS), help="The same as --to.")
 @click.option(
     "--table", "tables", multiple=True, metavar="NAME", help="Export only this table. Can be given several times."
@@ -273,7 +272,12 @@ FORMS = ("csv", "xlsx", "netcdf", "duckdb", *LAYOUTS)
     help="Where the case of RUN is now, if it has moved.",
 )
 def export(
-    run: Path, form: str | None, layout: str | None, tables: tuple[str, ...], output: Path | None, case: Path | None
+    run: Path,
+    export_format: str | None,
+    layout: str | None,
+    tables: tuple[str, ...],
+    output: Path | None,
+    case: Path | None,
 ) -> None:
     """Export the results of RUN for other programs.
 
@@ -302,11 +306,11 @@ def export(
     """
     from cobre.export import export_run
 
-    if (chosen := form or layout) is None or (form and layout and form != layout):
-        raise click.UsageError(f"choose a format with --to: {', '.join(FORMS)}")
+    if (chosen_format := export_format or layout) is None or (export_format and layout and export_format != layout):
+        raise click.UsageError(f"choose a format with --to: {', '.join(EXPORT_FORMATS)}")
     with report_errors():
-        target = export_run(run, output, chosen, case, tables)
-        if chosen in LAYOUTS and not (Path(target) / POLICY).exists():
-            text = f"warning: the policy is left out: {chosen} keeps cuts of a graph of nodes in another way"
+        target = export_run(run, output, chosen_format, case, tables)
+        if chosen_format in LAYOUTS and not (Path(target) / POLICY).exists():
+            text = f"warning: the policy is left out: {chosen_format} keeps cuts of a graph of nodes in another way"
             echo(text, err=True)
         echo(target)

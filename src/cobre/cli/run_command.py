@@ -17,10 +17,10 @@ from cobre.cli.setting_options import (
     IntegerRange,
     OutputPath,
     RunPath,
+    combined,
     overrides_of,
     set_option,
     study_options,
-    together,
     world_options,
 )
 from cobre.cli.standard_streams import echo_json, mark_output_as_optional
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cobre.runs.events import EventListener
     from cobre.runs.summary import RunSummary
 
-_display_options = together(
+_display_options = combined(
     click.option("--plain", is_flag=True, help="Print one line per iteration, also on a terminal."),
     click.option("--quiet", "-q", is_flag=True, help="Print only warnings and errors."),
     click.option("--no-report", is_flag=True, help="Do not write report.html."),
@@ -162,7 +162,7 @@ def simulate(case: Path, **options: Any) -> None:
 def default_output(case: Path) -> Path:
     """Return `output` inside the case directory.
 
-    Raises click.UsageError where that is a symbolic link, which the case's author would control.
+    Raises click.UsageError if that is a symbolic link: the author of the case would choose its target.
     """
     output = case / "output"
     if output.is_symlink():
@@ -200,7 +200,7 @@ def _run(request: RunRequest, options: Mapping[str, Any]) -> None:
                 print_summary(summary, report, stream, with_bounds=not progress.has_shown_bounds)
             if as_json:
                 echo_json(summary.as_dict() | {"report": None if report is None else str(report)})
-        # Where a launcher ends all ranks when one exits with an error, rank 0's exit code stands for all of them.
+        # If a launcher ends all ranks when one of them fails, only rank 0 exits with the code of the signal.
         signalled = {StopKind.INTERRUPTED: ExitCode.INTERRUPTED, StopKind.TERMINATED: ExitCode.TERMINATED}
         launcher_kills_job = find_launch(os.environ) is not None
         if summary.stop_kind in signalled and (progress.has_events or not launcher_kills_job):
@@ -208,7 +208,7 @@ def _run(request: RunRequest, options: Mapping[str, Any]) -> None:
 
 
 def _run_as_rank(comm: "Backend", request: RunRequest, emit: "EventListener") -> "RunSummary":
-    """Run as a rank that a launcher started: it must end the job with the user's message for an error."""
+    """Run as a rank that a launcher started: an error ends the job with a message for users."""
     from cobre.study.run import run_study
 
     with mark_errors_of_rank(comm):

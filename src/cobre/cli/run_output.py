@@ -1,4 +1,4 @@
-"""What `cobre run` prints: a live table on a terminal, lines in a log, or warnings only; and the summary at the end."""
+"""Output of `cobre run`: a live table on a terminal, lines in a log, or warnings only; and the summary at the end."""
 
 import os
 import shutil
@@ -30,30 +30,30 @@ _WIDTH = len(header(""))
 _FIRST_LINE_S = 10.0
 _LINE_INTERVAL_S = 60.0
 _STEP_INTERVAL_S = 10.0
-_LONG_S = 600.0
-_EARLIER = 20
+_LONG_STUDY_S = 600.0
+_SHOWN_EARLIER_ITERATIONS = 20
 
 
 class Progress(Protocol):
-    """A display of a run: takes every event, and is closed at the end."""
+    """A display of the events of a run."""
 
     has_events: bool
-    """Whether this process shows the run: only that of rank 0 gets events."""
+    """Whether this process has received events of the run; only that of rank 0 does."""
     has_shown_bounds: bool
     """Whether the last bounds are on the screen already."""
 
     def expect(self, case: str) -> None:
-        """Announce the case before workers are started, whose first event takes a second or two."""
+        """Announce the case before workers are started: the first event takes a second or two."""
 
     def emit(self, event: "Event") -> None:
         """Show one event of the run."""
 
     def close(self) -> None:
-        """End the display; no more events come."""
+        """End the display after the last event."""
 
 
 def choose_progress(*, plain: bool, quiet: bool, stream: IO[str] | None = None) -> Progress:
-    """Return a live table where it can be drawn, else lines; with `--quiet`, warnings only."""
+    """Return a live table if the stream can show one, else lines; with `--quiet`, warnings only."""
     stream = stream or sys.stdout
     if quiet:
         return QuietProgress()
@@ -65,14 +65,14 @@ def choose_progress(*, plain: bool, quiet: bool, stream: IO[str] | None = None) 
 
 
 def can_draw(stream: IO[str]) -> bool:
-    """Return whether a table can be drawn over itself: a terminal with cursor control and more than ASCII."""
+    """Return whether a stream can show a live table: a terminal with cursor control and UTF-8."""
     if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
         return False
     return (getattr(stream, "encoding", "") or "").lower().replace("-", "") == "utf8"
 
 
 class QuietProgress:
-    """Warnings on standard error, and nothing else."""
+    """A display of warnings only, on standard error."""
 
     has_shown_bounds = False
 
@@ -93,7 +93,7 @@ class QuietProgress:
 
 
 class LineProgress:
-    """One line for each iteration: the same in a log as on a terminal, where lines that do not fit are shorter."""
+    """A display with one line for each iteration; the lines are shorter on a narrow terminal."""
 
     has_shown_bounds = False
 
@@ -147,12 +147,12 @@ class LineProgress:
 
     def _show_earlier(self, event: "Event") -> None:
         """Print the last iterations before a resume, and where training continues."""
-        for iteration in self._view.iterations[-_EARLIER:]:
+        for iteration in self._view.iterations[-_SHOWN_EARLIER_ITERATIONS:]:
             self._print(_short_line(iteration, iteration.get("policy_gap")) if self._is_narrow else _line(iteration))
         self._print(f"  resumed after iteration {event['iteration']}")
 
     def _print_preparation(self, event: "Event") -> None:
-        """Print a line for each step, and within one every ten seconds."""
+        """Print a line for each step, and another one every ten seconds of a long step."""
         if event["step"] == self._shown_step and event["elapsed_s"] < self._next_step_s:
             return
         self._shown_step, self._next_step_s = event["step"], event["elapsed_s"] + _STEP_INTERVAL_S
@@ -166,10 +166,10 @@ class LineProgress:
             return
         self._next_line_s = event["elapsed_s"] + _LINE_INTERVAL_S
         parts = [self._view.progress_in_words, rate(event["solves_per_s"], "LPs")]
-        if (left := event.get("seconds_left")) is not None:
-            parts.append(f"{duration(left)} left")
-        if (study_left := self._view.seconds_left) is not None and self._view.iteration_limit != 1:
-            parts.append(f"training {duration(study_left)}")
+        if (seconds_left := event.get("seconds_left")) is not None:
+            parts.append(f"{duration(seconds_left)} left")
+        if (study_seconds_left := self._view.seconds_left) is not None and self._view.iteration_limit != 1:
+            parts.append(f"training {duration(study_seconds_left)}")
         self._print(f"  {', '.join(parts)}")
 
     def _print(self, text: str) -> None:
@@ -177,8 +177,8 @@ class LineProgress:
 
 
 def trial_advice(event: "Event") -> str:
-    """Return how to try a study first whose estimate is longer than ten minutes; else nothing."""
-    if (event.get("seconds") or 0.0) < _LONG_S:
+    """Return how to shorten a study that is estimated to take more than ten minutes; else an empty text."""
+    if (event.get("seconds") or 0.0) < _LONG_STUDY_S:
         return ""
     return "; for a trial of minutes add --iterations 2 --forward-passes 2 --scenarios 10"
 
@@ -194,7 +194,7 @@ def _heading(costs: "PathCosts") -> str:
 
 
 def _line(event: "Event") -> str:
-    """Return the line of an iteration, with the cost of the policy where it is known, else the mean of the paths."""
+    """Format an iteration, with the cost of the policy if it is known, else the mean of the paths."""
     cost, half_width = event["upper_bound"], event["half_width"]
     if event.get("policy_cost_paths"):
         cost, half_width = event["policy_cost"], event["policy_cost_half_width"]
@@ -210,11 +210,11 @@ def _short_line(event: "Event", gap: float | None) -> str:
     return line if gap is None else f"{line} {gap_percent(gap):>9}"
 
 
-# Notices SIGINT and SIGTERM beside their handlers, so that a display can say that a run is stopping.
-
-
 class SignalWatcher:
-    """A watcher of signals, whose numbers Python writes into a pipe; handlers are not changed."""
+    """A detector of SIGINT and SIGTERM that leaves their handlers alone, for displays of a run that is stopping.
+
+    Python writes the numbers of signals into its pipe.
+    """
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
@@ -246,7 +246,7 @@ class SignalWatcher:
 
 
 def write_report(output: Path) -> Path | None:
-    """Write report.html; a run whose report fails is still a good run."""
+    """Write report.html; a failure is only a warning."""
     from cobre.report import ReportError
     from cobre.report import write_report as write
 
@@ -271,7 +271,7 @@ def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, 
 
 
 def _wrapped(line: str, stream: IO[str]) -> str:
-    """Wrap a sentence between words on a terminal; a log keeps it whole."""
+    """Wrap a sentence on a terminal; in a log it stays on one line."""
     if not stream.isatty():
         return line
     width = max(20, shutil.get_terminal_size().columns)
@@ -292,9 +292,9 @@ def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
         yield from _bounds(summary)
         if summary.simulated_scenarios is not None:
             scenarios = counted(summary.simulated_scenarios, "scenario")
-            half = f" +- {money(summary.simulated_half_width)}" if summary.simulated_half_width else ""
+            interval = f" +- {money(summary.simulated_half_width)}" if summary.simulated_half_width else ""
             yield (
-                f"simulated {scenarios}: mean {money(summary.simulated_mean_cost)}{half} $, "
+                f"simulated {scenarios}: mean {money(summary.simulated_mean_cost)}{interval} $, "
                 f"standard deviation {money(summary.simulated_std_cost)} $"
             )
             if summary.simulated_controlled_mean_cost is not None:
@@ -307,18 +307,18 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     is_superseded = _computed(summary) is not None or not summary.digest
     costs = PathCosts(summary.upper_bound_is_exact, summary.is_risk_averse, is_superseded)
     if summary.lower_bound is not None:
-        kind = (
+        caveat = (
             "" if summary.lower_bound_is_valid else " (not a bound of the cost: truncated inflows depend on their past)"
         )
-        yield f"lower bound {money(summary.lower_bound)} ${kind}"
+        yield f"lower bound {money(summary.lower_bound)} ${caveat}"
     if summary.upper_bound is not None:
-        half = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
-        yield f"{costs.name} {money(summary.upper_bound)}{half} $ ({_origin(costs)})"
-    if (found := _computed(summary)) is not None:
-        spread = f" +- {money(found.half_width)}" if found.confidence else ""
-        yield f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $"
-        limit = f", {found.gap_limit}" if found.gap_limit else ""
-        yield f"{'estimated ' if found.is_estimate else ''}gap {gap_percent(found.gap)} of the lower bound{limit}"
+        interval = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
+        yield f"{costs.name} {money(summary.upper_bound)}{interval} $ ({_describe_paths(costs)})"
+    if (bound := _computed(summary)) is not None:
+        spread = f" +- {money(bound.half_width)}" if bound.confidence else ""
+        yield f"{BOUND_NAMES[bound.method]} {money(bound.value)}{spread} $"
+        limit = f", {bound.gap_limit}" if bound.gap_limit else ""
+        yield f"{'estimated ' if bound.is_estimate else ''}gap {gap_percent(bound.gap)} of the lower bound{limit}"
     elif summary.gap is not None and costs.is_bound:
         if summary.policy_cost is not None and summary.policy_cost_paths:
             paths = counted(summary.policy_cost_paths, "path")
@@ -345,25 +345,26 @@ def _computed(summary: RunSummary) -> ComputedBound | None:
 
 
 def _gap_error(summary: RunSummary) -> str:
-    """Describe the sampling error of a gap; a negative gap within its error is no contradiction."""
+    """Describe the sampling error of a gap, which may be negative within this error."""
     half, lower = summary.upper_bound_half_width, summary.lower_bound
     if summary.upper_bound_is_exact or not half or lower is None or summary.policy_cost is not None:
         return ""
     return f", sampling error +- {gap_percent(half / gap_scale(lower))}"
 
 
-def _origin(costs: PathCosts) -> str:
-    """Describe the paths that the costs belong to."""
+def _describe_paths(costs: PathCosts) -> str:
+    """Describe the paths over which the cost is a mean."""
     if costs.is_exact:
         return "exact: all paths"
     paths = "mean of the sampled paths of the last iteration"
     return paths if costs.is_bound else f"{paths}; not a bound under a risk measure"
 
 
-def _traffic(traffic: Mapping[str, int], least: int) -> Iterator[str]:
-    """Yield the bytes that workers exchanged, the most first, and how much of it the method needs."""
+def _traffic(traffic: Mapping[str, int], needed_bytes: int) -> Iterator[str]:
+    """Yield a line on the bytes that workers exchanged: total, minimum that the method needs, shares by purpose."""
     total = sum(traffic.values())
     if total:
-        parts = sorted(traffic.items(), key=lambda part: -part[1])
-        shares = ", ".join(f"{purpose} {100 * count / total:.0f} %" for purpose, count in parts if 100 * count >= total)
-        yield f"workers exchanged {size(total)} (the method needs {size(least)}): {shares}"
+        shares = {purpose: 100 * count / total for purpose, count in traffic.items()}
+        largest_first = sorted(shares.items(), key=lambda entry: -entry[1])
+        listed = ", ".join(f"{purpose} {share:.0f} %" for purpose, share in largest_first if share >= 1)
+        yield f"workers exchanged {size(total)} (the method needs {size(needed_bytes)}): {listed}"

@@ -1,7 +1,7 @@
 """Options of the command line that several commands share: settings of config.json, paths, and workers.
 
-Every setting is written as in the file, with dots between the names: `training.selection.forward_passes`. The changed
-settings are checked as those of the file are, and recorded as `config_overrides` in study.json.
+A setting is named by its path in the file, joined by dots: `training.selection.forward_passes`. Changed settings are
+checked like those of the file, and recorded as `config_overrides` in study.json.
 """
 
 import json
@@ -43,7 +43,7 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-# The settings behind the short options of `cobre run`. --scenarios asks for a simulation even where the case has none.
+# The settings behind the short options of `cobre run`. --scenarios enables the simulation, too.
 _SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "iterations": lambda count: dict(with_iterations(None, count) or {}),
     "forward_passes": lambda count: {"training.selection.forward_passes": count},
@@ -58,25 +58,25 @@ _SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
 
 
 class _RepeatedKeyError(Exception):
-    """A repeated key in an object, which config.json may not have either."""
+    """A repeated key in an object, which is an error in config.json, too."""
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise _RepeatedKeyError(key)
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 class Setting(click.ParamType[tuple[str, Any]]):
-    """`NAME=VALUE`: a setting of config.json and its value as JSON; text needs no quotation marks."""
+    """A setting of config.json as `NAME=VALUE`; the value is JSON, or text without quotation marks."""
 
     name = "NAME=VALUE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        """Split at the first equals sign; what is not JSON is a text."""
+        """Split at the first equals sign; a value that is not JSON is text."""
         if isinstance(value, tuple):  # click converts defaults, too
             return value
         name, equals, text = str(value).partition("=")
@@ -92,12 +92,12 @@ class Setting(click.ParamType[tuple[str, Any]]):
             self.fail(f"the value of {name.strip()} is nested too deeply", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Complete names of settings, and after `=` their fixed values."""
-        name, equals, begun = incomplete.partition("=")
-        known = dict(_settings())
+        """Complete names of settings, and after `=` the values of enumerations and flags."""
+        name, equals, prefix = incomplete.partition("=")
+        fixed_values = dict(_settings_with_fixed_values())
         if not equals:
-            return [CompletionItem(f"{found}=") for found in known if found.startswith(name)]
-        return [CompletionItem(f"{name}={text}") for text in known.get(name, ()) if text.startswith(begun)]
+            return [CompletionItem(f"{setting}=") for setting in fixed_values if setting.startswith(name)]
+        return [CompletionItem(f"{name}={text}") for text in fixed_values.get(name, ()) if text.startswith(prefix)]
 
 
 set_option = click.option(
@@ -109,8 +109,8 @@ set_option = click.option(
 )
 
 
-def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Combine options and arguments of a command, which its help shows in this order."""
+def combined(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Combine decorators of options and arguments; the help shows them in this order."""
 
     def decorate(command: Command) -> Command:
         for decorator in reversed(decorators):
@@ -120,8 +120,8 @@ def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return decorate
 
 
-# What `cobre run` does with a case.
-study_options = together(
+# Options of `cobre run` that change settings.
+study_options = combined(
     click.option(
         "--iterations",
         type=IntegerRange(1, MAX_COUNT),
@@ -140,11 +140,11 @@ study_options = together(
 def overrides_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that a command line changes, by dotted name.
 
-    Raises click.UsageError where two options set the same setting, or one of them a part of the other.
+    Raises click.UsageError if two options change the same setting, or one of them a part of the other's.
     """
     overrides: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for option, values in _given(options):
+    for option, values in _settings_by_option(options):
         for name, value in values.items():
             _require_free(name, option, origins)
             origins[name] = option
@@ -152,7 +152,7 @@ def overrides_of(options: Mapping[str, Any]) -> dict[str, Any]:
     return overrides
 
 
-def _given(options: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _settings_by_option(options: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for option, settings in _SHORT_OPTIONS.items():
         if options.get(option) not in (None, False):
             yield f"--{option.replace('_', '-')}", settings(options[option])
@@ -160,40 +160,41 @@ def _given(options: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"--set {name}", {name: value}
 
 
-def given_options() -> dict[str, str]:
-    """Return the options of the present command line by the setting that each changes, for messages."""
+def options_by_setting() -> dict[str, str]:
+    """Return the options of the current command line by the setting that each changes, for messages."""
     context = click.get_current_context(silent=True)
-    return {} if context is None else {name: option for option, values in _given(context.params) for name in values}
+    changes = () if context is None else _settings_by_option(context.params)
+    return {name: option for option, values in changes for name in values}
 
 
 def _require_free(name: str, option: str, origins: Mapping[str, str]) -> None:
-    for known, origin in origins.items():
-        shorter, longer = sorted((name, known), key=len)
+    for other, origin in origins.items():
+        shorter, longer = sorted((name, other), key=len)
         if longer == shorter or longer.startswith(f"{shorter}."):
             raise click.UsageError(f"{origin} and {option} both change {longer}: give one of them")
 
 
-def _settings() -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the dotted names of all settings, with the texts of their fixed values."""
+def _settings_with_fixed_values() -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the dotted names of all settings, with the values of enumerations and flags."""
     from cobre.io.case_folder.case_schemas import schema_of
 
     schema: Mapping[str, Any] = schema_of("config")
-    found: dict[str, list[str]] = {}
+    values_of: dict[str, list[str]] = {}
     for name, values in _fields(schema, schema, ""):
-        found.setdefault(name, []).extend(text for text in values if text not in found.get(name, ()))
-    yield from sorted(found.items())
+        values_of.setdefault(name, []).extend(text for text in values if text not in values_of.get(name, ()))
+    yield from sorted(values_of.items())
 
 
 def _fields(schema: Mapping[str, Any], node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, list[str]]]:
-    """Walk the objects that a node allows; a node without fields of its own is a setting."""
-    parts = list(_alternatives(schema, node))
-    objects = [part for part in parts if "properties" in part]
-    for part in objects:
-        for key, inner in part["properties"].items():
+    """Walk the objects that a node of the schema allows; a node without fields is a setting."""
+    alternatives = list(_alternatives(schema, node))
+    objects = [alternative for alternative in alternatives if "properties" in alternative]
+    for alternative in objects:
+        for key, child in alternative["properties"].items():
             if not key.startswith("$"):
-                yield from _fields(schema, inner, f"{prefix}.{key}" if prefix else key)
+                yield from _fields(schema, child, f"{prefix}.{key}" if prefix else key)
     if prefix and not objects:
-        yield prefix, [text for part in parts for text in _texts(part)]
+        yield prefix, [text for alternative in alternatives for text in _fixed_values(alternative)]
 
 
 def _alternatives(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -206,55 +207,55 @@ def _alternatives(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Iterato
         yield from _alternatives(schema, choice)
 
 
-def _texts(part: Mapping[str, Any]) -> list[str]:
-    if part.get("type") == "boolean":
+def _fixed_values(node: Mapping[str, Any]) -> list[str]:
+    if node.get("type") == "boolean":
         return ["true", "false"]
-    values = part.get("enum", [part["const"]] if "const" in part else [])
+    values = node.get("enum", [node["const"]] if "const" in node else [])
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
 
 
-# The path of a run or of a policy on the command line, which a command only reads.
+# Paths on the command line.
 
-_MISSING = (FileNotFoundError, NotADirectoryError)  # the command reports these, with what should be there
+_MISSING_ERRORS = (FileNotFoundError, NotADirectoryError)  # reported by the command, with the expected content
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 class RunPath(click.Path):
-    """A path that may be missing, but can be examined: its name is not too long, nor a link to itself."""
+    """The path of a run or policy, which may be missing; names too long or links to themselves are usage errors."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse, as a wrong command line, what every look at the path would fail with."""
+        """Fail for a path that cannot be examined."""
         try:
             Path(value).stat()
-        except _MISSING:
+        except _MISSING_ERRORS:
             pass
         except OSError as error:
-            self.fail(f"{_short(value)}: {error.strerror}.", param, ctx)
+            self.fail(f"{_shortened(value)}: {error.strerror}.", param, ctx)
         except ValueError as error:  # a zero byte, from another program
-            self.fail(f"{_short(value)}: {error}.", param, ctx)
+            self.fail(f"{_shortened(value)}: {error}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
 class OutputPath(click.Path):
-    """The path of an output; an empty text, as from an unset variable, is refused."""
+    """The path of an output; empty text, as from an unset variable, is an error."""
 
     def __init__(self, *, is_directory: bool = False) -> None:
         super().__init__(path_type=Path)
         self.is_directory = is_directory
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse what would be the current folder."""
+        """Fail for an empty path, which would be the current folder, and for a file instead of a directory."""
         if value == "":
             self.fail("the name is empty; the current folder is called '.'", param, ctx)
         if self.is_directory and Path(value).is_file():
-            self.fail(f"{_short(value)} is a file; give a directory.", param, ctx)
+            self.fail(f"{_shortened(value)} is a file; give a directory.", param, ctx)
         return super().convert(value, param, ctx)
 
 
-def _short(value: Any) -> str:
+def _shortened(value: Any) -> str:
     name = os.fspath(value)
     return repr(name if len(name) <= 80 else f"{name[:60]}...")
 
@@ -267,7 +268,7 @@ AUTO_BACKEND = (
 
 
 class BackendName(click.Choice[str]):
-    """A built-in backend, or one that another distribution registers, looked up only when it is named."""
+    """A built-in backend, or one registered by another distribution, which is only looked up by name."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Accept the names of registered backends, too."""
@@ -281,11 +282,11 @@ class BackendName(click.Choice[str]):
             return value
         try:
             return super().convert(value, param, ctx)
-        except click.BadParameter as refused:
-            raise refused from InvalidBackendError(value, (*self.choices, *registered))
+        except click.BadParameter as error:
+            raise error from InvalidBackendError(value, (*self.choices, *registered))
 
 
-world_options = together(
+world_options = combined(
     click.option(
         "--workers",
         type=IntegerRange(min=1),

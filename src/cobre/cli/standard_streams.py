@@ -23,49 +23,49 @@ STDERR = 2
 
 
 class TolerantStream(io.FileIO):
-    """Standard output or error. A failed write is reported once, and later writes are dropped."""
+    """Standard output or error. The first failed write is reported; later writes are dropped."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
         self.error_stream: TolerantStream | None = None
-        """The stream that reports a loss. Not `sys.stderr`, which may be drawn over this stream."""
-        self.is_answer = True
-        """Whether the command was called for what it prints here; otherwise it is called for what it does."""
+        """The stream on which a loss is reported: not `sys.stderr`, which may share a terminal with a live table."""
+        self.is_result = True
+        """Whether the output is the result of the command, as for `cobre version`, and not just progress."""
         self.is_lost = False
 
     def write(self, data: Any, /) -> int:
-        """Write the data and report all of it as written; exit on a broken pipe where the answer is lost."""
+        """Write the data and return its length even if writing fails; raise for a broken pipe if it is a result."""
         try:
             return super().write(data)
         except OSError as error:
-            self._give_up()
+            self._discard_later_writes()
             if error.errno != errno.EPIPE:
                 self._report_loss(error)
-            elif self.is_answer:
+            elif self.is_result:
                 raise
             return memoryview(data).nbytes
 
-    def _give_up(self) -> None:
+    def _discard_later_writes(self) -> None:
         """Redirect the stream to /dev/null, so that buffered data does not fail again when the process ends."""
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.fileno())
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, self.fileno())
+        os.close(null)
 
     def _report_loss(self, error: OSError) -> None:
         self.is_lost = True
         if self.error_stream is not None:
-            why = " is closed" if error.errno == errno.EBADF else f": {error.strerror}"
-            self.error_stream.write(f"cobre: printed output is lost: standard output{why}\n".encode())
+            cause = " is closed" if error.errno == errno.EBADF else f": {error.strerror}"
+            self.error_stream.write(f"cobre: printed output is lost: standard output{cause}\n".encode())
 
 
 class StandardStreams:
-    """A block in which the streams of `sys` can be written to, whatever they were before."""
+    """A block in which `sys.stdout` and `sys.stderr` are tolerant, and no standard stream is closed."""
 
     def __enter__(self) -> Self:
         self._previous = (sys.stdin, sys.stdout, sys.stderr)
         if sys.stdin is None:
             sys.stdin = open(_open_null(os.O_RDONLY), closefd=False)
-        # Opened for reading: to write there fails, as it does where a stream is closed. In the order of their numbers.
+        # In the order of their numbers. Standard output is opened for reading, so that writing fails as if closed.
         self._output = _tolerant_stream(sys.stdout, STDOUT, os.O_RDONLY)
         error_stream = _tolerant_stream(sys.stderr, STDERR, os.O_WRONLY)
         if self._output is not None:
@@ -82,27 +82,27 @@ class StandardStreams:
         sys.stdin, sys.stdout, sys.stderr = self._previous
 
     @property
-    def has_lost_answer(self) -> bool:
-        """Whether output that the command was called for has been lost."""
-        return self._output is not None and self._output.is_lost and self._output.is_answer
+    def has_lost_result(self) -> bool:
+        """Whether a result of the command could not be written."""
+        return self._output is not None and self._output.is_lost and self._output.is_result
 
 
 def mark_output_as_optional() -> None:
-    """Declare standard output as progress messages: the command continues when they cannot be written."""
+    """Declare standard output as progress: the command continues if it cannot be written."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if isinstance(raw, TolerantStream):
-        raw.is_answer = False
+        raw.is_result = False
 
 
 def _open_null(flags: int) -> int:
-    """Open /dev/null as the lowest free descriptor, that of a closed stream; children inherit it as any other."""
+    """Open /dev/null as the lowest free descriptor, that of a closed stream; children inherit standard streams."""
     descriptor = os.open(os.devnull, flags)
     os.set_inheritable(descriptor, descriptor <= STDERR)
     return descriptor
 
 
 def _tolerant_stream(stream: TextIO | None, number: int, flags: int) -> TolerantStream | None:
-    """Return a tolerant stream in place of a standard one; None for a stream that a test or notebook has replaced."""
+    """Return a tolerant stream in place of a standard one; None if a test or notebook has replaced that."""
     if stream is None:
         return TolerantStream(_open_null(flags))
     try:
@@ -111,13 +111,13 @@ def _tolerant_stream(stream: TextIO | None, number: int, flags: int) -> Tolerant
         return None
 
 
-def _text(raw: TolerantStream, like: TextIO | None) -> TextIO:
-    if not isinstance(like, io.TextIOWrapper):
+def _text(raw: TolerantStream, replaced: TextIO | None) -> TextIO:
+    if not isinstance(replaced, io.TextIOWrapper):
         return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=True)
     with suppress(OSError):
-        like.flush()
-    is_prompt = like.line_buffering or like.write_through
-    return io.TextIOWrapper(io.BufferedWriter(raw), like.encoding, like.errors, line_buffering=is_prompt)
+        replaced.flush()
+    is_line_buffered = replaced.line_buffering or replaced.write_through
+    return io.TextIOWrapper(io.BufferedWriter(raw), replaced.encoding, replaced.errors, line_buffering=is_line_buffered)
 
 
 # Printed text: names and messages from untrusted files are escaped for the terminal.
@@ -129,17 +129,17 @@ def echo(text: object, *, err: bool = False, file: IO[str] | None = None) -> Non
 
 
 def echo_json(content: object) -> None:
-    """Print one JSON object, for a program; control characters are escaped."""
+    """Print a JSON object on one line, with control characters escaped."""
     click.echo(json.dumps(content).replace("\x7f", "\\u007f"))
 
 
-def as_error(words: str, exit_code: int, details: Mapping[str, object] | None = None) -> dict[str, object]:
-    """Return what `--json` prints instead of an answer, in the last line of standard output.
+def as_error(message: str, exit_code: int, details: Mapping[str, object] | None = None) -> dict[str, object]:
+    """Return the JSON object that `--json` prints for an error, as the last line of standard output.
 
     details: of the error (`CobreError.details`).
     """
-    facts = {"kind": "", "remedy": ""} | dict(details or {})
-    return {"error": words.removeprefix("cobre: "), "exit_code": int(exit_code)} | facts
+    fields = {"kind": "", "remedy": ""} | dict(details or {})
+    return {"error": message.removeprefix("cobre: "), "exit_code": int(exit_code)} | fields
 
 
 def echo_label(label: str, value: object, file: IO[str] | None = None) -> None:
@@ -148,5 +148,5 @@ def echo_label(label: str, value: object, file: IO[str] | None = None) -> None:
 
 
 def show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print a traceback as the interpreter does, with control characters escaped: the message may quote a case."""
+    """Print a traceback with control characters escaped: the message may quote a case."""
     sys.stderr.write(printable("".join(traceback.format_exception(kind, error, trace))))

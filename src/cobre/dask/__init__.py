@@ -1,4 +1,4 @@
-"""Training on a Dask cluster that is there already: one rank for each worker, with our own tcp between them.
+"""Training on an existing Dask cluster: one rank for each worker; the ranks communicate by our tcp backend.
 
 from distributed import Client
 import cobre.dask

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PlacementError(CobreError, RuntimeError):
-    """The cluster's workers cannot be ranks of one run; the message says why, and what to change."""
+    """The workers of a cluster cannot be ranks of one run; the message says why, and what to change."""
 
     remedy = "change the client or its cluster as the message says"
 
@@ -36,7 +36,7 @@ class WorkerProcess:
 
 @dataclass(frozen=True, slots=True)
 class RankAssignment:
-    """A rank, the Dask worker that runs it, and how it joins the others. The secret is not shown."""
+    """A rank, the Dask worker that runs it, and the configuration by which it joins the others."""
 
     address: str
     threads: int
@@ -57,7 +57,7 @@ class RankAssignment:
 def assign_ranks(
     client: "Client", num_workers: int | None, threads: int | None, port: int | None, connect_timeout_s: float
 ) -> list[RankAssignment]:
-    """Return a worker for each rank, in rank order; raise PlacementError before anything is started."""
+    """Return a worker for each rank, in rank order. Raises PlacementError; nothing is started before."""
     check_client(client)
     threads_of: Mapping[str, int] = client.nthreads()
     addresses = choose_workers(sorted(threads_of), num_workers)
@@ -102,15 +102,15 @@ def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[st
 
     Raise TypeError or ValueError if that is not a positive integer.
     """
-    number = checked_count("num_workers", num_workers)
+    count = checked_count("num_workers", num_workers)
     if not addresses:
         raise PlacementError("the cluster has no workers yet: client.wait_for_workers(n) waits for them")
-    if number is not None and number > len(addresses):
+    if count is not None and count > len(addresses):
         raise PlacementError(
-            f"{number} ranks need {number} workers, one process each, and the cluster has {len(addresses)}: "
-            f"ask for fewer, or start more (client.wait_for_workers({number}) waits for them)"
+            f"{count} ranks need {count} workers, one process each, and the cluster has {len(addresses)}: "
+            f"ask for fewer, or start more (client.wait_for_workers({count}) waits for them)"
         )
-    chosen = list(addresses[:number])
+    chosen = list(addresses[:count])
     if any(address.startswith("inproc://") for address in chosen):
         raise PlacementError(
             "the cluster's workers are threads of this process, and every rank needs a process of its own: "
@@ -120,12 +120,12 @@ def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[st
 
 
 def check_processes(processes: Mapping[str, WorkerProcess]) -> None:
-    """Check that every worker is a process of its own, with the version that is installed here."""
+    """Raise PlacementError if workers share a process, or have another version of Cobre than this process."""
     counts = Counter((process.host, process.pid) for process in processes.values())
-    (host, pid), most = counts.most_common(1)[0]
-    if most > 1:
+    (host, pid), count = counts.most_common(1)[0]
+    if count > 1:
         raise PlacementError(
-            f"{most} workers share process {pid} on {host}, and every rank needs a process of its own: "
+            f"{count} workers share process {pid} on {host}, and every rank needs a process of its own: "
             "start the workers as processes (dask worker --nworkers N)"
         )
     for address, process in processes.items():
@@ -145,12 +145,12 @@ def host_of(address: str) -> str:
 
 def _query_workers(client: "Client", addresses: Sequence[str]) -> Mapping[str, WorkerProcess]:
     try:
-        found: Mapping[str, WorkerProcess] = client.run(this_process, workers=list(addresses))
+        processes: Mapping[str, WorkerProcess] = client.run(this_process, workers=list(addresses))
     except Exception as error:  # Dask may wrap an import error of the worker in another type
         raise PlacementError(
             f"the workers cannot run cobre ({error}): install pycobre[dask] {__version__} where they run"
         ) from error
-    return found
+    return processes
 
 
 def this_process() -> WorkerProcess:
@@ -159,13 +159,13 @@ def this_process() -> WorkerProcess:
 
 
 def free_port(host: str) -> int:
-    """Return a free port of rank 0's worker, where this is called. The kernel does not hand it out again soon."""
+    """Return a free port of this machine; called on rank 0's worker. The kernel does not reassign it soon."""
     bare = host.strip("[]")
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
     with socket.socket(family) as probe:
         try:
             probe.bind((bare, 0))
-        except OSError:  # the address is that of a router in front of this machine, or a name
+        except OSError:  # the address belongs to a router in front of this machine, or is a name
             probe.bind(("", 0))
         port: int = probe.getsockname()[1]
         return port

@@ -1,4 +1,4 @@
-"""`train` on a cluster: the task of each rank on its worker, the monitor on the client, and the call of users."""
+"""`cobre.dask.train`: the task of each rank on its worker, and the monitor of the run on the client."""
 
 import asyncio
 import contextlib
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 
-# The task of a Dask worker as a rank: join the others, train, and return how it ended.
+# The task of a rank on its Dask worker.
 
-# The runs that this process is a rank of: messages from the client arrive in another thread than the rank's own.
 _running: dict[str, StopRequest] = {}
+"""Stop requests by run in which this process is a rank; the client sets them from another thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankOutcome:
     """Outcome of a rank. An error is a value, so that it arrives complete, and Dask does not retry.
 
-    iterations_emitted: how many iteration events it sent.
+    iterations_emitted: number of iteration events sent.
     """
 
     rank: int
@@ -55,7 +55,7 @@ class RankOutcome:
 
 
 def run_rank(assignment: RankAssignment, work: tuple[CaseRequest, TrainingRequest], topic: str | None) -> RankOutcome:
-    """Train as one of the ranks. topic: that rank 0 sends its iterations to, or None."""
+    """Train as one of the ranks. topic: the Dask topic for the iteration events of rank 0, or None."""
     case, request = work
     sender = IterationSender(topic if assignment.rank == 0 else None)
     try:
@@ -69,8 +69,8 @@ def run_rank(assignment: RankAssignment, work: tuple[CaseRequest, TrainingReques
     return RankOutcome(assignment.rank, result, iterations_emitted=sender.count)
 
 
-def ask_to_stop(run_id: str) -> None:
-    """End the rank after this iteration, and with it the others; called on a worker by the client."""
+def request_stop_of_rank(run_id: str) -> None:
+    """Stop this worker's rank, and so all ranks, after the current iteration; called by the client."""
     if (stop := _running.get(run_id)) is not None:
         stop.request_stop()
 
@@ -85,7 +85,7 @@ def _stoppable(run_id: str, time_limit_s: float | None) -> Iterator[StopRequest]
 
 
 class IterationSender:
-    """Sender of iterations to the subscribers of a Dask topic; None: sends nothing."""
+    """Sender of iteration events to a Dask topic; without a topic it sends nothing."""
 
     def __init__(self, topic: str | None) -> None:
         self._topic = topic
@@ -93,26 +93,25 @@ class IterationSender:
         self.count = 0
 
     def emit(self, event: Event) -> None:
-        """Send an iteration to the topic; returns before it has arrived."""
+        """Send an iteration event to the topic; return before it has arrived."""
         if self._topic is not None and event["event"] == "iteration":
             self._worker.log_event(self._topic, dict(event))
             self.count += 1
 
 
-# The client's side of a run: pass on progress, notice a lost worker at once, find the cause of a failure.
+# The client's side of a run: progress, lost workers, and the cause of a failure.
 
-
-POLL_S = 0.5  # interval between two checks of which workers are alive
-GRACE_S = 20.0  # for ranks to notice that the run is over
+POLL_INTERVAL_S = 0.5  # between two checks for lost workers
+GRACE_PERIOD_S = 20.0  # for the other ranks to end after a failure
 
 EventQueue: TypeAlias = queue.SimpleQueue[Event | None]
 """Iteration events of rank 0; None: a rank has ended."""
 
-EXIT_CODE = 1  # Dask does not tell with which one a worker ended
+EXIT_CODE = 1  # Dask does not report the exit code of a worker
 
 
 class RunMonitor:
-    """Monitor of a run on a cluster: its events, its workers, and how each rank ended."""
+    """Monitor of a run on a cluster: its events, its workers, and the outcome of each rank."""
 
     def __init__(
         self,
@@ -128,16 +127,16 @@ class RunMonitor:
         self._outcomes: dict[int, RankOutcome | BaseException] = {}
         self._lost: set[int] = set()
         self._received = 0
-        self._is_asked_to_stop = False
+        self._is_stopping = False
         for future in futures:
             future.add_done_callback(lambda _: events.put(None))
 
     def result(self, emit: EventListener) -> TrainingResult:
-        """Return rank 0's result when all ranks have succeeded.
+        """Wait for all ranks and return the result of rank 0.
 
-        Otherwise raise WorkerError for the rank that was the cause.
+        The first Ctrl-C stops the run after the current iteration; the second one is raised, and the ranks stop later.
 
-        The first Ctrl-C ends the run after the iteration; the second one leaves the ranks to that and returns.
+        Raises WorkerError for the rank that caused a failure.
         """
         try:
             self._wait(emit)
@@ -148,11 +147,11 @@ class RunMonitor:
         if self._failed():
             self._wait_for_remaining()
             raise worker_error(self._assignments, self._outcomes, self._lost)
-        end = self._end_of_rank_0()
-        self._forward_remaining(end.iterations_emitted, emit)
-        if end.result is None:
+        outcome = self._outcome_of_rank_0()
+        self._forward_remaining(outcome.iterations_emitted, emit)
+        if outcome.result is None:
             raise WorkerError(0, EXIT_CODE, None, f"{self._assignments[0].name} gave no result")
-        return end.result
+        return outcome.result
 
     def _wait(self, emit: EventListener) -> None:
         """Wait until all ranks have ended, or one has failed."""
@@ -161,25 +160,25 @@ class RunMonitor:
                 if (event := self._next_event()) is not None:
                     emit(event)
             except KeyboardInterrupt:
-                if self._is_asked_to_stop:
+                if self._is_stopping:
                     raise
-                self._is_asked_to_stop = True
-            if self._is_asked_to_stop:  # repeated: a rank that had not started did not receive it
+                self._is_stopping = True
+            if self._is_stopping:  # repeated: a rank that had not started has missed the request
                 self._request_stop()
 
     def _next_event(self) -> Event | None:
         try:
-            event = self._events.get(timeout=POLL_S)
+            event = self._events.get(timeout=POLL_INTERVAL_S)
         except queue.Empty:
             event = None
-            self._look_for_lost_workers()
+            self._detect_lost_workers()
         self._collect()
         self._received += event is not None
         return event
 
     def _forward_remaining(self, count: int, emit: EventListener) -> None:
-        """Forward the events of `count` iterations that were sent before the result, and may still be in transit."""
-        deadline = time.monotonic() + GRACE_S
+        """Forward events that are still in transit, until `count` iterations have been received."""
+        deadline = time.monotonic() + GRACE_PERIOD_S
         while self._received < count and time.monotonic() < deadline:
             if (event := self._next_event()) is not None:
                 emit(event)
@@ -189,45 +188,45 @@ class RunMonitor:
             if assignment.rank not in self._outcomes and future.done():
                 self._outcomes[assignment.rank] = _outcome_of(future)
 
-    def _look_for_lost_workers(self) -> None:
+    def _detect_lost_workers(self) -> None:
         try:
-            present = self._client.nthreads()
-        except (OSError, TimeoutError):  # the scheduler has gone: Dask ends the tasks, and that is noticed
+            connected = self._client.nthreads()
+        except (OSError, TimeoutError):  # the scheduler is gone: Dask ends the tasks, which fail
             return
-        gone = {assignment.rank for assignment in self._assignments if assignment.address not in present}
-        self._lost |= {rank for rank in gone if not isinstance(self._outcomes.get(rank), RankOutcome)}
+        missing = {assignment.rank for assignment in self._assignments if assignment.address not in connected}
+        self._lost |= {rank for rank in missing if not isinstance(self._outcomes.get(rank), RankOutcome)}
 
     def _failed(self) -> bool:
-        return bool(self._lost) or any(_failure(end) is not None for end in self._outcomes.values())
+        return bool(self._lost) or any(_failure(outcome) is not None for outcome in self._outcomes.values())
 
     def _wait_for_remaining(self) -> None:
-        """Wait for the other ranks, which end because of the first; a lost worker may become known only now."""
-        deadline = time.monotonic() + GRACE_S
+        """Wait for the other ranks to end because of the failure; a lost worker may be detected only now."""
+        deadline = time.monotonic() + GRACE_PERIOD_S
         while time.monotonic() < deadline:
             self._collect()
-            self._look_for_lost_workers()
+            self._detect_lost_workers()
             if len(self._outcomes.keys() | self._lost) == len(self._assignments):
                 return
             with contextlib.suppress(queue.Empty):
-                self._events.get(timeout=POLL_S)
+                self._events.get(timeout=POLL_INTERVAL_S)
 
     def _request_stop(self) -> None:
         run_id = self._assignments[0].world.run_id
         with contextlib.suppress(OSError, TimeoutError):
-            present = self._client.nthreads()
-            addresses = [assignment.address for assignment in self._assignments if assignment.address in present]
-            self._client.run(ask_to_stop, run_id, workers=addresses, on_error="ignore")
+            connected = self._client.nthreads()
+            addresses = [assignment.address for assignment in self._assignments if assignment.address in connected]
+            self._client.run(request_stop_of_rank, run_id, workers=addresses, on_error="ignore")
 
-    def _end_of_rank_0(self) -> RankOutcome:
-        end = self._outcomes[0]
-        assert isinstance(end, RankOutcome), "a rank that failed was found before"  # noqa: S101
-        return end
+    def _outcome_of_rank_0(self) -> RankOutcome:
+        outcome = self._outcomes[0]
+        assert isinstance(outcome, RankOutcome), "a rank that failed was found before"  # noqa: S101
+        return outcome
 
 
 def worker_error(
-    assignments: Sequence[RankAssignment], ends: dict[int, RankOutcome | BaseException], lost: set[int]
+    assignments: Sequence[RankAssignment], outcomes: dict[int, RankOutcome | BaseException], lost: set[int]
 ) -> WorkerError:
-    """Return the cause: a lost worker, else a rank that failed by itself, else one that failed because of another."""
+    """Return the error of the cause: a lost worker, else a rank that failed first, else one that failed as a result."""
     if lost:
         rank = min(lost)
         also = (
@@ -243,7 +242,9 @@ def worker_error(
             f"Check its log; the usual reason is lack of memory.{also}",
         )
     failures = [
-        (assignments[rank], failure) for rank, end in sorted(ends.items()) if (failure := _failure(end)) is not None
+        (assignments[rank], failure)
+        for rank, outcome in sorted(outcomes.items())
+        if (failure := _failure(outcome)) is not None
     ]
     assignment, cause = min(failures, key=lambda entry: isinstance(entry[1], RankFailure) and entry[1].is_consequence)
     if isinstance(cause, RankFailure):
@@ -258,19 +259,19 @@ def worker_error(
 
 
 def _outcome_of(future: "Future[Any]") -> RankOutcome | BaseException:
-    """Return what the rank returned, or an error of Dask's own: the worker is lost, or the task was cancelled."""
+    """Return the outcome of a rank, or an error of Dask: the worker is lost, or the task was cancelled."""
     try:
-        end: RankOutcome = future.result(timeout=GRACE_S)
+        outcome: RankOutcome = future.result(timeout=GRACE_PERIOD_S)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it becomes a WorkerError
         return error
-    return end
+    return outcome
 
 
-def _failure(end: RankOutcome | BaseException) -> RankFailure | BaseException | None:
-    return end.failure if isinstance(end, RankOutcome) else end
+def _failure(outcome: RankOutcome | BaseException) -> RankFailure | BaseException | None:
+    return outcome.failure if isinstance(outcome, RankOutcome) else outcome
 
 
-# What `cobre.train` is on a machine.
+# The function for users.
 
 
 def train(
@@ -292,18 +293,18 @@ def train(
 ) -> TrainingResult:
     """Train a policy on a Dask cluster, one rank for each worker; the bits are those of `cobre.train`.
 
-    The case and the policy to begin with are read here and sent to the workers, which need no files. Everything that
-    `cobre.train` has too means the same; what differs:
+    The case and the warm-start policy are read here and sent to the workers, which need no files. Parameters are those
+    of `cobre.train`, except:
 
-    num_workers: ranks; by default as many as the cluster has workers. Each worker is one process and one rank.
-    threads: of each rank; by default as many as its worker has.
-    checkpoints: a folder as rank 0's worker sees it; rank 0 is the worker with the first address.
-    port: where rank 0 listens for the others; by default one that is free. The connections carry a secret of this run
-    alone, which travels by Dask's own messages; they are not encrypted.
-    connect_timeout_s: how long to wait until all ranks have joined; a worker that is busy with other tasks joins late.
+    num_workers: number of ranks; by default one for each worker of the cluster. A worker is one process and one rank.
+    threads: threads of each rank; by default those of its worker.
+    checkpoints: a folder on the machine of rank 0, the worker with the first address.
+    port: the port on which rank 0 listens for the others; by default a free one. Connections are authenticated by a
+    secret of this run, which is sent by Dask's messages; they are not encrypted.
+    connect_timeout_s: time for all ranks to join; a worker that is busy with other tasks joins late.
 
-    A worker that is lost ends the run at once with a WorkerError. Ctrl-C and the time limit end it after the iteration,
-    and the result is what there is by then.
+    A lost worker ends the run at once with a WorkerError. Ctrl-C and the time limit stop it after the current
+    iteration; the result is that of the iterations so far.
     """
     iterations = checked_count("iterations", iterations, MAX_COUNT)
     threads = checked_count("threads", threads, MAX_THREADS)
@@ -334,7 +335,7 @@ def train(
 
 @contextmanager
 def _subscribed(client: "Client", events: EventQueue | None) -> Iterator[str | None]:
-    """Subscribe to the topic; its events go into `events`, in the order in which they were sent."""
+    """Subscribe to a new topic, whose events are put into `events` in order; yield its name, or None."""
     if events is None:
         yield None
         return
@@ -350,15 +351,15 @@ def _subscribed(client: "Client", events: EventQueue | None) -> Iterator[str | N
 def _started(
     client: "Client", assignments: list[RankAssignment], work: tuple[CaseRequest, TrainingRequest], topic: str | None
 ) -> "Iterator[list[Future[Any]]]":
-    """Start a task for each rank, tied to its worker; at the end Dask forgets all of them."""
+    """Start a task for each rank, pinned to its worker; at the end all tasks are cancelled."""
     addresses = [assignment.address for assignment in assignments]
-    # Once to every worker, and not once for each task through the scheduler.
-    sent = client.scatter([work], workers=addresses, broadcast=True, hash=False)[0]
+    # Sent once to every worker, and not with each task through the scheduler.
+    scattered_work = client.scatter([work], workers=addresses, broadcast=True, hash=False)[0]
     futures = [
         client.submit(
             run_rank,
             assignment,
-            sent,
+            scattered_work,
             topic,
             key=f"cobre-rank-{assignment.rank}-{assignment.world.run_id}",
             workers=[assignment.address],
@@ -371,4 +372,4 @@ def _started(
     try:
         yield futures
     finally:
-        client.cancel([*futures, sent], force=True)
+        client.cancel([*futures, scattered_work], force=True)

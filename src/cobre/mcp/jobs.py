@@ -1,4 +1,4 @@
-"""Studies that run in the background, each a process of its own: `cobre run`. They outlive the server."""
+"""Studies that run in the background, each in its own `cobre run` process, which outlives the server."""
 
 import json
 import os
@@ -28,37 +28,35 @@ from cobre.runs.view import RunView, view_of
 from cobre.study.output_directory import require_no_training
 from cobre.study.placement import ANY_WORLD, WorldRequest
 
-# Errors of studies that run in the background.
-
 
 class JobError(CobreError):
-    """A study that cannot be started or stopped, and why."""
+    """A study cannot be started or stopped; the message says why."""
 
 
-# The process behind a study that this server has not started: known by the lock that it holds, reached by a pidfd.
+# Signals to a study that another process has started: identified by the lock that it holds, reached by a pidfd.
 
 _OWNER = re.compile(r"pid (\d+) on (\S+)")
-_LOCKS = Path("/proc/locks")
+_KERNEL_LOCKS = Path("/proc/locks")
 
 
 def signal_owner(output: Path, signals: Sequence[signal.Signals]) -> None:
-    """Send the signals to the process that holds the directory; nothing when it has ended by itself.
+    """Send the signals to the process that runs the study in a directory; do nothing if it has ended.
 
-    A file could name any process, and its number may have been reused: only the holder of the lock is signalled.
+    The lock file could name any process, and process ids are reused: only the holder of the lock is signalled.
     """
     pid, host = _read_owner(output)
     if host != socket.gethostname():
-        raise _error_of_other_host(output, pid, host)
+        raise _not_stoppable_here(output, pid, host)
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    except (AttributeError, OSError) as error:  # none on this platform, or a sandbox that forbids it
-        raise _error_of_other_host(output, pid, host) from error
+    except (AttributeError, OSError) as error:  # not on this platform, or forbidden by a sandbox
+        raise _not_stoppable_here(output, pid, host) from error
     try:
-        # Checked after opening: from now on the descriptor refers to the process that has this number.
+        # Checked after opening: the descriptor keeps referring to the process that has this id now.
         if not _holds_lock(pid, output / LOCK_FILE):
-            raise _error_of_other_host(output, pid, host)
+            raise _not_stoppable_here(output, pid, host)
         for signum in signals:
             signal.pidfd_send_signal(process, signum)
     except ProcessLookupError:
@@ -79,7 +77,7 @@ def _read_owner(output: Path) -> tuple[int, str]:
     return int(owner[1]), owner[2]
 
 
-def _error_of_other_host(output: Path, pid: int, host: str) -> JobError:
+def _not_stoppable_here(output: Path, pid: int, host: str) -> JobError:
     return JobError(f"the study in {output} is run by process {pid} on {host}: stop it there (kill -INT {pid})")
 
 
@@ -87,7 +85,7 @@ def _holds_lock(pid: int, lock: Path) -> bool:
     """Return whether the kernel lists this process as the holder: `1: FLOCK ADVISORY WRITE 1234 fe:01:5678 0 EOF`."""
     try:
         inode = lock.lstat().st_ino
-        holders = [line.split() for line in _LOCKS.read_text().splitlines()]
+        holders = [line.split() for line in _KERNEL_LOCKS.read_text().splitlines()]
     except OSError:
         return False
     return any(
@@ -103,7 +101,7 @@ POLL_INTERVAL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class StudyRequest:
-    """The arguments of a run; with a `policy` it simulates that one and trains nothing."""
+    """The arguments of a run; with a `policy`, that one is simulated and nothing is trained."""
 
     case: Path
     output: Path
@@ -118,7 +116,7 @@ class StudyRequest:
     scenarios: int | None = None
 
     def command(self) -> list[str]:
-        """Return the command line. All paths are absolute: none can be taken for an option."""
+        """Return the command line. Paths are absolute, so that none is parsed as an option."""
         options = {
             "--output": self.output,
             "--iterations": self.iterations,
@@ -130,19 +128,15 @@ class StudyRequest:
             "--policy": self.policy,
             "--scenarios": self.scenarios,
         }
-        given = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
-        # --json: the last line of the log is then the error by kind and remedy, also before there are events.
+        arguments = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
+        # With --json, the last line of the log is the error with kind and remedy, even before the first event.
         flags = (
             ["--json"]
             + ["--resume"] * self.resume
             + ["--overwrite"] * self.overwrite
             + ["--no-report"] * (not self.report)
         )
-        return [*cobre_command(self._verb), *given, *flags, str(self.case)]
-
-    @property
-    def _verb(self) -> str:
-        return "run" if self.policy is None else "simulate"
+        return [*cobre_command("run" if self.policy is None else "simulate"), *arguments, *flags, str(self.case)]
 
 
 def cobre_command(verb: str) -> list[str]:
@@ -152,10 +146,10 @@ def cobre_command(verb: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A process, and when it was started, in seconds since 1970."""
+    """A process, and its start in seconds since 1970."""
 
     process: subprocess.Popen[bytes]
-    began: float
+    start_time: float
 
     @property
     def exit_code(self) -> int | None:
@@ -172,7 +166,7 @@ class Jobs:
         self._starting = threading.Lock()
 
     def start(self, request: StudyRequest) -> int:
-        """Start it; returns the process id at once. Several tools may be called at a time."""
+        """Start a study and return its process id. Thread-safe."""
         with self._starting:
             self._check(request)
             self._jobs[request.output] = job = _start_process(request)
@@ -183,14 +177,14 @@ class Jobs:
         return self._jobs.get(output)
 
     def wait(self, output: Path, seconds: float) -> None:
-        """Wait until the study has ended, but not longer than this."""
+        """Wait until the study has ended, at most `seconds`."""
         deadline = time.monotonic() + seconds
         while self._is_running(output) and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL_S)
 
     def stop(self, output: Path, *, at_once: bool = False) -> None:
-        """Ask for the end after the iteration, as Ctrl-C does; at once: as Ctrl-C twice."""
-        # Another signal the second time: two of the same kind may arrive as one.
+        """Stop the study after its iteration, like Ctrl-C; `at_once`: like a second Ctrl-C."""
+        # Two different signals: two of the same kind may arrive as one.
         signals = (signal.SIGINT, signal.SIGTERM) if at_once else (signal.SIGINT,)
         job = self._jobs.get(output)
         if job is not None and job.exit_code is None:
@@ -210,29 +204,31 @@ class Jobs:
         if self._is_running(request.output):
             raise JobError(f"a study is running in {request.output}: wait for it, or choose another output")
         if len(running) >= self._max_studies:
-            named = ", ".join(map(str, running))
-            raise JobError(f"{len(running)} studies are running already ({named}): wait for one, or stop one")
-        most = WORKERS_PER_CORE * usable_cores()
-        if max(request.world.workers or 1, request.world.threads or 1) > most:
-            raise JobError(f"this machine has {usable_cores()} usable cores: ask for at most {most} workers or threads")
+            listed = ", ".join(map(str, running))
+            raise JobError(f"{len(running)} studies are running already ({listed}): wait for one, or stop one")
+        limit = WORKERS_PER_CORE * usable_cores()
+        if max(request.world.workers or 1, request.world.threads or 1) > limit:
+            raise JobError(
+                f"this machine has {usable_cores()} usable cores: ask for at most {limit} workers or threads"
+            )
         _check_output(request)
 
 
 def _start_process(request: StudyRequest) -> Job:
-    began = time.time()
-    with no_links_below(request.output), _log(request) as log:
+    start_time = time.time()
+    with no_links_below(request.output), _open_log(request) as log:
         process = subprocess.Popen(
             request.command(),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=job_environment(),
-            start_new_session=True,  # the end of the server, or a Ctrl-C in its terminal, is not the study's
+            start_new_session=True,  # the study survives the server, and a Ctrl-C in its terminal
         )
-    return Job(process, began)
+    return Job(process, start_time)
 
 
-def _log(request: StudyRequest) -> BinaryIO:
+def _open_log(request: StudyRequest) -> BinaryIO:
     path = request.output / LOG_FILE
     with as_write_error(path):
         make_folder(request.output)
@@ -242,7 +238,7 @@ def _log(request: StudyRequest) -> BinaryIO:
 
 
 def _check_output(request: StudyRequest) -> None:
-    """Raise JobError or OutputError where the folder holds the case, other files, or a run that must stay."""
+    """Raise JobError or OutputError if the folder holds the case, other files, or a run that must not be replaced."""
     output = request.output
     if request.case.is_relative_to(output):
         raise JobError(f"{output} holds the case itself: choose a folder of its own, such as {request.case / OUTPUT}")
@@ -260,7 +256,7 @@ def _check_output(request: StudyRequest) -> None:
 
 
 def log_tail(output: Path) -> str:
-    """Return the last lines that a study printed."""
+    """Return the last `TAIL_BYTES` that a study printed; empty if there is no log."""
     try:
         with os.fdopen(open_untrusted(output / LOG_FILE), "rb") as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -271,11 +267,11 @@ def log_tail(output: Path) -> str:
 
 
 def job_environment() -> dict[str, str]:
-    """Return this environment without the variables that would make a child join a run as a rank."""
+    """Return this environment without variables that would make the study join another run as a rank."""
     return new_process_environment({"NO_COLOR": "1"})
 
 
-# How a study stands, for a program that asks.
+# Status and result of a study.
 
 RECENT = 5
 
@@ -294,17 +290,17 @@ _BOUNDS = (
 
 
 class NoResultError(CobreError):
-    """A run that has no result, and why."""
+    """A run has no result; the message says why."""
 
 
 def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
-    """Return state, phase, the last bounds, warnings, and what went wrong.
+    """Return state, phase, last bounds, warnings and error of a study.
 
     state: starting, running, finished, stopped (by a signal or a limit; it can be resumed), failed, or killed.
     """
     follower = EventFollower(output)
     view = view_of(follower.read_new())
-    if (job := jobs.job(output)) is not None and view.began < job.began:
+    if (job := jobs.job(output)) is not None and view.began < job.start_time:
         return _without_events(output, job)
     follower.check()
     return {
@@ -329,7 +325,7 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
 
 
 def _progress(view: RunView) -> dict[str, Any] | None:
-    """Return the progress of the present iteration; None between iterations, and in the first second of one."""
+    """Return the progress of the current iteration; None between iterations, and in the first second of one."""
     if view.progress is None:
         return None
     return {name: value for name, value in view.progress.items() if name not in ("event", "time")}
@@ -350,30 +346,30 @@ def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
 
 
 def _without_events(output: Path, job: Job) -> dict[str, Any]:
-    """Describe a process that ended before its first event, from its log."""
+    """Describe a process that has written no event yet: it is starting, or has failed with the error in its log."""
     if job.exit_code is None:
         return {"job": str(output), "state": "starting"}
     error = log_tail(output) or f"it ended with exit code {job.exit_code}"
-    failed = _printed_error(error)
+    printed = _printed_error(error)
     return {
         "job": str(output),
         "state": "failed",
-        "error": failed.get("error") or error,
-        "error_details": _details(failed or None),
+        "error": printed.get("error") or error,
+        "error_details": _details(printed or None),
     }
 
 
 def _printed_error(log: str) -> dict[str, Any]:
     """Return the error that `--json` printed in the last line; empty if there is none."""
     try:
-        found = json.loads(log.rsplit("\n", 1)[-1])
+        content = json.loads(log.rsplit("\n", 1)[-1])
     except ValueError:
         return {}
-    return found if isinstance(found, dict) and "exit_code" in found else {}
+    return content if isinstance(content, dict) and "exit_code" in content else {}
 
 
 def _details(failed: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return kind, remedy and facts of an error, from the event of a failed run or from what it printed."""
+    """Return kind, remedy and details of an error, from the event of a failed run or from its printed JSON."""
     if failed is None:
         return None
     return {name: value for name, value in failed.items() if name not in ("event", "time", "error", "exit_code")}

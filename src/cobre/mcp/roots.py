@@ -1,4 +1,4 @@
-"""The folders that the server may use, and the checked arguments of its tools. Other paths are refused."""
+"""The folders that the server may use, and the types of the arguments of its tools."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -19,11 +19,11 @@ from cobre.wording import MAX_COUNT, MAX_THREADS
 
 
 class RefusedPathError(CobreError):
-    """A path that the server does not use: it leads outside its folders, or to nothing."""
+    """A path is outside the folders of the server, or does not exist."""
 
 
 class Roots:
-    """The roots of a server. Paths are resolved before they are checked, with `..` and symbolic links."""
+    """The folders that a server may use. Paths are checked after `..` and symbolic links are resolved."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = tuple(dict.fromkeys(folder.resolve() for folder in folders))
@@ -35,7 +35,7 @@ class Roots:
         self._by_name = dict(_named_roots(self.folders))
 
     def resolve(self, text: str) -> Path:
-        """Return the path that a client means, existing or not; relative ones start in the first root."""
+        """Return a path given by a client, existing or not; relative paths start in the first root."""
         if not text or "\0" in text:
             raise RefusedPathError("the path is empty or contains a zero byte")
         try:
@@ -53,22 +53,22 @@ class Roots:
         return resolved
 
     def folder(self, text: str) -> Path:
-        """Return an existing folder inside the roots, reached through no link that leads outside."""
+        """Return an existing folder inside the roots, without a link in it that leads outside."""
         path = self.resolve(text)
         if not path.is_dir():
-            what = "is a file, not a folder" if path.exists() else "does not exist"
-            raise RefusedPathError(f"{text} {what}")
+            problem = "is a file, not a folder" if path.exists() else "does not exist"
+            raise RefusedPathError(f"{text} {problem}")
         for link in links_in(path):
             self.check(link)
         return path
 
     def name_of(self, path: Path) -> tuple[str, str]:
         """Return the name of the root that holds a path, and the path within it; `.` is the root itself."""
-        name, root = next(entry for entry in self._by_name.items() if path.is_relative_to(entry[1]))
+        name, root = next(named_root for named_root in self._by_name.items() if path.is_relative_to(named_root[1]))
         return name, path.relative_to(root).as_posix()
 
     def named(self, name: str, relative: str) -> Path:
-        """Return the folder that a name given by `name_of` stands for."""
+        """Return the folder for a root name and relative path, the inverse of `name_of`."""
         if name not in self._by_name:
             raise RefusedPathError(f"there is no folder {name!r}; there are {', '.join(self._by_name)}")
         return self.folder(str(self._by_name[name] / relative))
@@ -81,15 +81,15 @@ def links_in(folder: Path) -> Iterator[Path]:
 
 
 def _named_roots(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Yield roots by the last part of their path, numbered where two have the same."""
-    taken: set[str] = set()
+    """Yield roots by the last part of their path, numbered if it is not unique."""
+    used_names: set[str] = set()
     for folder in folders:
         base = folder.name or "root"
         name, number = base, 1
-        while name in taken:
+        while name in used_names:
             number += 1
             name = f"{base}-{number}"
-        taken.add(name)
+        used_names.add(name)
         yield name, folder
 
 
@@ -102,7 +102,7 @@ CASE_FILES = {CONFIG_FILE, STAGES_FILE}
 
 @dataclass
 class CasesAndRuns:
-    """Folders, in the order of their names; is_complete: there were not too many to list them all."""
+    """Folders of cases and runs, in the order of their names. is_complete: all fitted within `MAX_LISTED`."""
 
     cases: list[Path] = field(default_factory=list)
     runs: list[Path] = field(default_factory=list)
@@ -110,17 +110,17 @@ class CasesAndRuns:
 
 
 def find_cases_and_runs(roots: Roots) -> CasesAndRuns:
-    """Look through all folders; links are not followed, and what is hidden stays so."""
-    found = CasesAndRuns()
+    """List cases and runs up to `MAX_DEPTH` levels deep, without following links; hidden folders are left out."""
+    content = CasesAndRuns()
     for folder, files in _folders(roots):
-        if len(found.cases) + len(found.runs) >= MAX_LISTED:
-            found.is_complete = False
+        if len(content.cases) + len(content.runs) >= MAX_LISTED:
+            content.is_complete = False
             break
         if files >= CASE_FILES:
-            found.cases.append(folder)
+            content.cases.append(folder)
         if is_run_folder(folder):
-            found.runs.append(folder)
-    return found
+            content.runs.append(folder)
+    return content
 
 
 def _folders(roots: Roots) -> Iterator[tuple[Path, set[str]]]:
@@ -129,11 +129,11 @@ def _folders(roots: Roots) -> Iterator[tuple[Path, set[str]]]:
             depth = len(Path(directory).relative_to(root).parts)
             folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < MAX_DEPTH else []
             if is_run_folder(Path(directory)):
-                folders.clear()  # what is inside belongs to the run
+                folders.clear()  # its subfolders belong to the run
             yield Path(directory), set(files)
 
 
-# Types of the arguments of tools: limits are checked, and descriptions read, before a tool is called.
+# Types of the arguments of tools, with the limits and descriptions that clients see.
 
 CasePath = Annotated[str, Field(description="Folder of a case, absolute or relative to the server's first folder.")]
 
@@ -143,7 +143,7 @@ Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 
 Threads = Annotated[int, Field(ge=1, le=MAX_THREADS)]
 
-Texts = list[str] | str | None  # a text is a list of one
+Texts = list[str] | str | None  # a single text stands for a list of one
 
 Numbers = list[int] | int | None
 
@@ -157,16 +157,16 @@ class CaseChange(BaseModel):
     value: Any = None
 
 
-# Paths that a case itself names: they too must stay inside the server's folders.
+# Paths in config.json of a case must be inside the server's folders, too.
 
 
 def check_case_paths(roots: Roots, case: Path, output: Path | None = None) -> None:
-    """Refuse a case whose config.json reads or writes a policy outside; one that cannot be read is left to the run."""
+    """Raise RefusedPathError if config.json reads or writes a policy outside the roots; ignore an unreadable file."""
     findings = Findings()
-    found = read_config(read_document(case, CONFIG_FILE, findings), None, findings)
-    if found is None:
+    config = read_config(read_document(case, CONFIG_FILE, findings), None, findings)
+    if config is None:
         return
-    policy = with_paths_from(case, found).policy
+    policy = with_paths_from(case, config).policy
     if policy.boundary is not None:
         roots.check(Path(policy.boundary.path), f"policy.boundary.path of {case / CONFIG_FILE}")
     if output is not None:

@@ -1,4 +1,4 @@
-"""The server: tools and resources, over standard input and output."""
+"""The MCP server: tools and resources over standard input and output."""
 
 import functools
 import json
@@ -31,7 +31,7 @@ MAX_EVENT_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ResultKind:
-    """A file that a run may have. needs: what must be there for it."""
+    """A kind of result file. needs: the file of the run that it is made from."""
 
     file: str
     mime_type: str
@@ -46,8 +46,8 @@ def run_uri(roots: Roots, run: Path, file: str) -> str:
     return f"{PREFIX}/{quote(root)}/{quote(relative)}/{file}"
 
 
-def available(roots: Roots) -> Iterator[tuple[str, str, ResultKind]]:
-    """Yield address, name and kind of everything that can be read now."""
+def available_results(roots: Roots) -> Iterator[tuple[str, str, ResultKind]]:
+    """Yield URI, name and kind of all results that can be read now."""
     for run in find_cases_and_runs(roots).runs:
         for kind in KINDS.values():
             if (run / kind.needs).exists():
@@ -68,7 +68,7 @@ def _file(name: str) -> Callable[[Path], str]:
 
 
 def _events(folder: Path) -> str:
-    """Return the last whole lines of a log that may be long."""
+    """Return the event log; of a long one, the last complete lines."""
     content = read_untrusted(folder / EVENT_FILE, MAX_BYTES)
     if len(content) > MAX_EVENT_BYTES:
         content = content[-MAX_EVENT_BYTES:].split(b"\n", 1)[-1]
@@ -93,7 +93,7 @@ def _report(folder: Path) -> str:
         return write_report(folder, Path(scratch) / REPORT_FILE).read_text(encoding="utf-8")
 
 
-_ALL = (
+_KINDS = (
     ResultKind(SUMMARY_FILE, "application/json", "How a run ended", SUMMARY_FILE, _file(SUMMARY_FILE)),
     ResultKind(STUDY_FILE, "application/json", "Stages, entities and settings", STUDY_FILE, _file(STUDY_FILE)),
     ResultKind(
@@ -102,7 +102,7 @@ _ALL = (
     ResultKind(EVENT_FILE, "application/jsonl", "The events of the run, line by line", EVENT_FILE, _events),
     ResultKind(REPORT_FILE, "text/html", "The report, for a browser", SUMMARY_FILE, _report),
 )
-KINDS: Mapping[str, ResultKind] = {kind.file: kind for kind in _ALL}
+KINDS: Mapping[str, ResultKind] = {kind.file: kind for kind in _KINDS}
 
 
 # The server.
@@ -116,14 +116,14 @@ there, then compare_runs. explain_failure explains why a stage has no solution. 
 sample and can be below the lower bound; compute_bound gives one that is valid under a risk measure, too. Paths \
 outside the server's folders are refused."""
 
-# Errors that a client can act upon; all others are bugs, and are logged.
+# Errors that a client can act on; all others are bugs, and are logged.
 _EXPECTED_ERRORS = (CobreError, CommError, BackendError, NothingToFollowError, OSError)
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
 
 
 class RunServer(MCPServer[Any]):
-    """A server that lists the runs present at the moment."""
+    """The server; its list of resources is that of the runs that exist when a client asks."""
 
     def __init__(self, roots: Roots, max_studies: int) -> None:
         super().__init__("cobre", title="Cobre", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
@@ -136,7 +136,7 @@ class RunServer(MCPServer[Any]):
         """List a resource for each result file of each run."""
         return [
             Resource(uri=uri, name=name, description=kind.description, mime_type=kind.mime_type)
-            for uri, name, kind in available(self._roots)
+            for uri, name, kind in available_results(self._roots)
         ]
 
     def _add_tools(self, tools: Tools) -> None:
@@ -186,5 +186,5 @@ def with_tool_errors(tool: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
 
 
 def serve(folders: Sequence[Path], max_studies: int = MAX_STUDIES) -> None:
-    """Serve until the client closes our standard input. Raises RefusedPathError for a folder that is not there."""
+    """Serve until the client closes standard input. Raises RefusedPathError for a folder that does not exist."""
     RunServer(Roots(folders), max_studies).run("stdio")

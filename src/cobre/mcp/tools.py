@@ -26,19 +26,17 @@ from cobre.runs.run_state import is_in_use
 from cobre.runs.trained_case import case_of_run
 from cobre.study.placement import WorldRequest
 
-# `cobre bound` for an assistant: a process of its own, which is ended when it takes too long.
-
 
 def compute_bound(run: Path, method: str, paths: int, time_limit_s: float) -> dict[str, Any]:
-    """Return the content of the new bound.json.
+    """Run `cobre bound` as a process with a time limit; return the content of the new bound.json.
 
-    Raises JobError for a run in progress, and for errors of `cobre bound`.
+    Raises JobError for a run in progress, at the time limit, and for errors of `cobre bound`.
     """
     if is_in_use(run):
         raise JobError(f"a study is running in {run}: wait for it to end")
     options = ["--method", method, "--paths", str(paths), "--json"]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [*cobre_command("bound"), *options, str(run)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -50,10 +48,10 @@ def compute_bound(run: Path, method: str, paths: int, time_limit_s: float) -> di
     except subprocess.TimeoutExpired as error:
         message = f"no bound within {time_limit_s:g} s: allow more time, or ask for the method sampled with fewer paths"
         raise JobError(message) from error
-    if done.returncode:
-        raise JobError(done.stderr.strip() or f"cobre bound ended with exit code {done.returncode}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return {"job": str(run), **found}
+    if process.returncode:
+        raise JobError(process.stderr.strip() or f"cobre bound ended with exit code {process.returncode}")
+    result: dict[str, Any] = json.loads(process.stdout)
+    return {"job": str(run), **result}
 
 
 MAX_ROWS = 1000
@@ -62,7 +60,7 @@ MAX_BOUND_S = 3600.0
 
 
 class Tools:
-    """The tools of a server: they check paths, and the study layer does the work."""
+    """The tools of a server. They check paths and pass the request on to the layers below."""
 
     def __init__(self, roots: Roots, jobs: Jobs) -> None:
         self._roots = roots
@@ -70,12 +68,12 @@ class Tools:
 
     def list_cases_and_runs(self) -> dict[str, Any]:
         """List the cases and the output folders of runs in the server's folders."""
-        found = find_cases_and_runs(self._roots)
+        content = find_cases_and_runs(self._roots)
         return {
             "folders": [str(folder) for folder in self._roots.folders],
-            "cases": [str(path) for path in found.cases],
-            "runs": [str(path) for path in found.runs],
-            "is_complete": found.is_complete,
+            "cases": [str(path) for path in content.cases],
+            "runs": [str(path) for path in content.runs],
+            "is_complete": content.is_complete,
         }
 
     def validate_case(self, case: CasePath) -> dict[str, Any]:
@@ -250,14 +248,14 @@ class Tools:
         folder, target = self._case(case), self._roots.resolve(output)
         if target.is_dir():
             self._roots.folder(str(target))
-        stored = self._policy(policy)
+        policy_path = self._policy(policy)
         request = StudyRequest(
             case=folder,
             output=target,
             world=WorldRequest(workers=workers),
             report=report,
             overwrite=overwrite,
-            policy=stored,
+            policy=policy_path,
             scenarios=scenarios,
         )
         return {"job": str(target), "pid": self._jobs.start(request), "state": "starting"}
@@ -315,7 +313,7 @@ class Tools:
         from cobre.io.case_folder.new_cases import create_case, templates
 
         if template is None:
-            return {"templates": {found.name: found.title for found in templates()}}
+            return {"templates": {entry.name: entry.title for entry in templates()}}
         folder = self._roots.resolve(case)
         create_case(template, folder)
         return {"case": str(folder), "template": template}
@@ -350,5 +348,5 @@ class Tools:
         return folder
 
 
-def _as_list(given: Any) -> list[Any] | None:
-    return given if given is None or isinstance(given, list) else [given]
+def _as_list(value: Any) -> list[Any] | None:
+    return value if value is None or isinstance(value, list) else [value]

@@ -1,7 +1,7 @@
-"""Progress in a notebook: a small table below the cell, updated during training.
+"""Progress in a notebook: a small table below the cell, updated at most every `REDRAW_S` seconds.
 
-It is shown if this process is the kernel of a notebook and the caller has no event listener of its own. It is redrawn
-every `REDRAW_S` seconds at most. No other module imports IPython.
+It is shown if this process is the kernel of a notebook and the caller passes no event listener. No other module
+imports IPython.
 """
 
 import sys
@@ -19,7 +19,7 @@ REDRAW_S = 0.3
 
 @contextmanager
 def progress() -> Iterator["Callable[[Event], None]"]:
-    """Yield the listener for the events of a run: a display in a notebook; elsewhere it ignores them."""
+    """Yield a listener for the events of a run: a display in a notebook; elsewhere they are ignored."""
     display = _notebook_display()
     if display is None:
         yield lambda _: None
@@ -39,7 +39,7 @@ def is_notebook() -> bool:
 
 
 def _notebook_display() -> "Callable[[str], Callable[[str], None]] | None":
-    """Return a function that displays HTML and returns a function that updates it; None outside of a notebook."""
+    """Return a function that displays HTML and returns its updater; None outside of a notebook."""
     if not is_notebook():
         return None
 
@@ -53,7 +53,7 @@ def _notebook_display() -> "Callable[[str], Callable[[str], None]] | None":
 
 
 def show_figures() -> None:
-    """Let a notebook draw figures inline, unless its backend has been set already."""
+    """Let a notebook draw figures inline as SVG, unless a format has been chosen already."""
     if not is_notebook():
         return
     figure = import_module("matplotlib.figure").Figure

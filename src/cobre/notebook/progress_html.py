@@ -23,27 +23,27 @@ def progress_html(view: RunView) -> str:
 
 
 def _rows(view: RunView) -> dict[str, str]:
-    now = {"now": escape(view.progress_in_words)} if view.progress is not None else {}
+    progress = {"now": escape(view.progress_in_words)} if view.progress is not None else {}
     event = view.last
     if event is None:
-        return now
+        return progress
     limit = f" of {view.iteration_limit}" if view.iteration_limit else ""
     rows = {
         "iteration": f"{event['iteration']}{limit}, {duration(event.get('elapsed_s'))}",
         "lower bound": f"{money(event['lower_bound'])} $ {_curve(view.bounds.lower)}",
         view.path_costs.name: _upper_bound(view, event),
     }
-    if (found := view.computed_bound) is not None:
-        spread = f" ± {money(found.half_width)}" if found.confidence else ""
-        rows[BOUND_NAMES[found.method]] = f"{money(found.value)}{spread} $"
+    if (bound := view.computed_bound) is not None:
+        spread = f" ± {money(bound.half_width)}" if bound.confidence else ""
+        rows[BOUND_NAMES[bound.method]] = f"{money(bound.value)}{spread} $"
     if view.gap is not None:
-        limit = "" if found is None or not found.gap_limit else f", {found.gap_limit}"
+        limit = "" if bound is None or not bound.gap_limit else f", {bound.gap_limit}"
         rows["gap"] = f"{gap_percent(view.gap)}{limit}"
     if len(view.loads) > 1:
         rows["busy"] = ", ".join(f"{100 * total.busy_share:.0f} %" for total in view.loads)
     if view.warnings:
         rows["warnings"] = str(len(view.warnings))
-    return rows | now
+    return rows | progress
 
 
 def _upper_bound(view: RunView, event: Event) -> str:
@@ -55,11 +55,11 @@ def _curve(values: Sequence[float]) -> str:
     """Draw the lower bound so far as a line, thinned out to `MAX_POINTS` points."""
     if not values:
         return ""
-    shown = values[:: max(1, -(-len(values) // MAX_POINTS))]
-    low, high = min(shown), max(shown)
-    across, up = CURVE_WIDTH / max(1, len(shown) - 1), (CURVE_HEIGHT - 4) / ((high - low) or 1.0)
+    plotted = values[:: max(1, -(-len(values) // MAX_POINTS))]
+    low, high = min(plotted), max(plotted)
+    step_x, scale_y = CURVE_WIDTH / max(1, len(plotted) - 1), (CURVE_HEIGHT - 4) / ((high - low) or 1.0)
     points = " ".join(
-        f"{index * across:.1f},{CURVE_HEIGHT - 2 - (value - low) * up:.1f}" for index, value in enumerate(shown)
+        f"{index * step_x:.1f},{CURVE_HEIGHT - 2 - (value - low) * scale_y:.1f}" for index, value in enumerate(plotted)
     )
     return (
         f'<svg width="{CURVE_WIDTH}" height="{CURVE_HEIGHT}" role="img" aria-label="lower bound by iteration" '

@@ -1,4 +1,4 @@
-"""`cobre top`: the event stream of a run, drawn twice a second."""
+"""The application of `cobre top`, which follows the events of a run."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,8 +15,6 @@ from textual.widgets import Footer, RichLog, Static
 from cobre.runs.events import Event, EventFollower
 from cobre.runs.view import RunView
 from cobre.tui.panels import BoundsPlot, event_line, figures, rank_timeline, status_line
-
-# The help for keys, shown over the view until the next key.
 
 
 class KeysScreen(ModalScreen[None]):
@@ -66,11 +64,11 @@ class WatchApp(App[None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", tooltip="Quit; the run continues"),
-        Binding("z", "zoom", "Zoom", tooltip="Iterations: without the first fifth, all, the last 50"),
+        Binding("z", "zoom", "Zoom", tooltip="Plot: without the first fifth, all iterations, the last 50"),
         Binding("g", "gap", "Gap", tooltip="Switch between bounds and gap"),
         Binding("i", "iterations", "Log", tooltip="Show or hide iterations in the log"),
         Binding("p", "pause", "Pause", tooltip="Pause or resume the display"),
-        Binding("question_mark", "keys", "Keys", key_display="?", tooltip="What the keys do"),
+        Binding("question_mark", "keys", "Keys", key_display="?", tooltip="Show this list"),
     ]
     CSS = """
     #status { height: 1; }
@@ -96,7 +94,7 @@ class WatchApp(App[None]):
         self.folder = folder
         self.view = RunView()
         self.is_paused = False
-        self.has_iterations = True
+        self.shows_iterations = True
         self._follower = EventFollower(folder)
         self._events: list[Event] = []
         self._log_width = 0
@@ -117,34 +115,34 @@ class WatchApp(App[None]):
         yield footer
 
     def on_mount(self) -> None:
-        """Look at once, and then again and again."""
+        """Label the boxes, poll at once, and then periodically."""
         self.query_one("#figures-box").border_title = "figures"
         self.query_one("#ranks-box").border_title = "ranks: busy in each iteration"
         self.query_one("#log").border_title = "log"
-        self.call_after_refresh(self.look)
-        self.set_interval(INTERVAL_S, self.look)
+        self.call_after_refresh(self.poll)
+        self.set_interval(INTERVAL_S, self.poll)
 
     @property
     def is_ready(self) -> bool:
         """Whether all widgets are mounted; resize events and timers may come before and after."""
         return len(self.query("#status, #plot, #figures-box, #ranks-box, #log")) == 5
 
-    def look(self) -> None:
-        """Take what is new; draw the plot only when there is."""
+    def poll(self) -> None:
+        """Read new events and redraw; the plot is only redrawn if there are any."""
         if not self.is_ready:
             return
         if not self.is_paused:
-            fresh = self._follower.read_new()
+            new_events = self._follower.read_new()
             if self._follower.has_restarted:
-                self._forget()
-            self._add_events(fresh)
+                self._reset()
+            self._add_events(new_events)
         self._draw_text()
 
     def on_resize(self) -> None:
-        """Redraw what depends on the width, once the new layout is there."""
-        self.call_after_refresh(self._fit)
+        """Redraw what depends on the width, after the new layout."""
+        self.call_after_refresh(self._redraw)
 
-    def _fit(self) -> None:
+    def _redraw(self) -> None:
         if not self.is_ready:
             return
         self._draw_text()
@@ -166,47 +164,47 @@ class WatchApp(App[None]):
     def action_gap(self) -> None:
         """Switch between bounds and gap."""
         plot = self.query_one(BoundsPlot)
-        plot.is_gap = not plot.is_gap
+        plot.shows_gap = not plot.shows_gap
         plot.replot()
 
     def action_iterations(self) -> None:
         """Show or hide the log lines of iterations."""
-        self.has_iterations = not self.has_iterations
+        self.shows_iterations = not self.shows_iterations
         self._rewrite_log()
 
     def action_pause(self) -> None:
         """Pause or resume the display."""
         self.is_paused = not self.is_paused
-        self.look()
+        self.poll()
 
     def action_keys(self) -> None:
         """Explain the keys until the next one is pressed."""
         self.push_screen(KeysScreen(binding for binding in self.BINDINGS if isinstance(binding, Binding)))
 
-    def _add_events(self, fresh: list[Event]) -> None:
-        if fresh:
-            self.view.take_all(fresh)
-            self._events = (self._events + fresh)[-MAX_LINES:]
-            self._write(fresh[-MAX_LINES:])
+    def _add_events(self, new_events: list[Event]) -> None:
+        if new_events:
+            self.view.take_all(new_events)
+            self._events = (self._events + new_events)[-MAX_LINES:]
+            self._write(new_events[-MAX_LINES:])
             self.query_one(BoundsPlot).show(self.view)
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         """Clear the display, because another run has taken the directory."""
         self.view, self._events = RunView(), []
         self._lines().clear()
 
     def _draw_text(self) -> None:
-        boxes = {name: self.query_one(f"#{name}-box").scrollable_content_region.width for name in ("figures", "ranks")}
+        widths = {name: self.query_one(f"#{name}-box").scrollable_content_region.width for name in ("figures", "ranks")}
         state = self.view.state(self.folder)
         status = status_line(self.view, self.folder, state, self.size.width, is_paused=self.is_paused)
         self._static("status").update(status)
-        self._static("figures").update(figures(self.view, state, boxes["figures"]))
-        self._static("ranks").update(rank_timeline(self.view, boxes["ranks"]))
+        self._static("figures").update(figures(self.view, state, widths["figures"]))
+        self._static("ranks").update(rank_timeline(self.view, widths["ranks"]))
 
     def _write(self, events: list[Event]) -> None:
         for event in events:
             line = event_line(event)
-            if line and (self.has_iterations or event["event"] != "iteration"):
+            if line and (self.shows_iterations or event["event"] != "iteration"):
                 self._lines().write(line)
 
     def _static(self, name: str) -> Static:
@@ -217,5 +215,5 @@ class WatchApp(App[None]):
 
 
 def watch(folder: Path) -> None:
-    """Show the run in a directory until the user has seen enough."""
+    """Show the run in an output directory until the user quits."""
     WatchApp(folder).run()

@@ -1,4 +1,4 @@
-"""Text panels of `cobre top`: status line, figures of the run, and load of each rank."""
+"""Panels of `cobre top`: status line, figures of the run, load of each rank, plot of the bounds, and log lines."""
 
 import time
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ NAME_WIDTH = 12
 
 
 def status_line(view: RunView, folder: Path, state: RunState, width: int, *, is_paused: bool) -> Text:
-    """Return the state in one line; a path that does not fit is shortened to its last name."""
+    """Return the state in one line; a path that is too long is shortened to its last name."""
     text = Text(no_wrap=True, overflow="ellipsis").append(f" {state.words} ", style=f"reverse {COLOURS[state]}")
     tail = Text(f"  {view.phase}" if state is RunState.RUNNING else "")
     tail.append(f"  {duration(_seconds(view, state))}", style="dim")
@@ -41,7 +41,7 @@ def status_line(view: RunView, folder: Path, state: RunState, width: int, *, is_
 
 
 def _seconds(view: RunView, state: RunState) -> float:
-    """Return age of the run in seconds: until now while it is running, else until its last event."""
+    """Return the duration of the run in seconds, until now or, if it is not running, until its last event."""
     return view.seconds(time.time() if state is RunState.RUNNING else view.last_time)
 
 
@@ -51,9 +51,9 @@ def figures(view: RunView, state: RunState, width: int) -> Text:
     if view.failed is not None:
         text.append(f"{view.failed.get('error')}\n\n", style="red")
     if state is RunState.KILLED:
-        text.append(f"{silent_hint(view)}\n\n", style="yellow")
-    elsewhere = state is RunState.RUNNING and view.last_activity.is_elsewhere
-    if elsewhere:
+        text.append(f"{killed_hint(view)}\n\n", style="yellow")
+    is_elsewhere = state is RunState.RUNNING and view.last_activity.is_elsewhere
+    if is_elsewhere:
         text.append(f"on {view.last_activity.host}, last event {_ago(view)} ago\n\n", style="dim")
     if (last := view.last) is None:
         text.append(f"{view.no_bounds_reason}\n", style="dim")
@@ -76,27 +76,27 @@ def figures(view: RunView, state: RunState, width: int) -> Text:
 
 
 def _policy_cost(view: RunView, room: int) -> list[tuple[str, str]]:
-    """Return rows for the cost of the policy, or a bound of it, with its interval; none where it is not known."""
-    if (found := view.computed_bound) is None:
+    """Return rows for the cost of the policy with its interval, or a bound of it; empty if neither is known."""
+    if (bound := view.computed_bound) is None:
         return []
-    if not found.confidence:
-        return [("bound", _dollars(found.value, room))]
-    return [("policy cost", _dollars(found.value, room)), ("± 95 %", f"{money(found.half_width, 0)} $")]
+    if not bound.confidence:
+        return [("bound", _dollars(bound.value, room))]
+    return [("policy cost", _dollars(bound.value, room)), ("± 95 %", f"{money(bound.half_width, 0)} $")]
 
 
 def _gap_texts(view: RunView) -> list[str]:
     """Return the gap in words, the longest text first."""
     if view.gap is None:
         return ["none under a risk measure", "none"]
-    gap, found = gap_percent(view.gap), view.computed_bound
-    if found is None or not found.gap_limit:
+    gap, bound = gap_percent(view.gap), view.computed_bound
+    if bound is None or not bound.gap_limit:
         return [gap]
-    limit = found.gap_limit.partition(" (")[0]
-    return [f"{gap}, {found.gap_limit}", f"{gap}, {limit}", f"{gap}, {limit.replace('at most', '≤')}", gap]
+    limit = bound.gap_limit.partition(" (")[0]
+    return [f"{gap}, {bound.gap_limit}", f"{gap}, {limit}", f"{gap}, {limit.replace('at most', '≤')}", gap]
 
 
-def silent_hint(view: RunView) -> str:
-    """Explain why a run without a final event counts as dead: its lock is free, or its events are too old."""
+def killed_hint(view: RunView) -> str:
+    """Explain why a run without a final event counts as killed: its lock is free, or its events are too old."""
     if view.last_activity.is_elsewhere:
         host = view.last_activity.host
         return f"no event for {_ago(view)}; it ran on another machine ({host}), which this one cannot see"
@@ -118,8 +118,8 @@ def _dollars(value: float | None, room: int) -> str:
     return first_fitting(room, f"{money(value)} $", f"{money(value, 0)} $", short_money(value))
 
 
-def page(view: RunView, folder: Path) -> str:
-    """Return all panels as plain text, for a pipe."""
+def plain_panels(view: RunView, folder: Path) -> str:
+    """Return the panels as plain text, for a pipe."""
     state = view.state(folder)
     parts = [status_line(view, folder, state, 1000, is_paused=False), figures(view, state, 60)]
     if view.loads:
@@ -128,24 +128,24 @@ def page(view: RunView, folder: Path) -> str:
 
 
 def _rows_of_later_phases(view: RunView, room: int) -> list[tuple[str, str]]:
-    """Return the rows that appear only later in a run."""
-    found = []
+    """Return the rows on progress, simulation and checkpoints, as far as they apply."""
+    rows = []
     if view.progress is not None:
         full, brief = (text.partition(": ")[2] for text in (view.progress_in_words, view.progress_in_brief))
-        found.append(("now", first_fitting(room, full, brief, brief.replace(" pass", ""))[: max(0, room)]))
+        rows.append(("now", first_fitting(room, full, brief, brief.replace(" pass", ""))[: max(0, room)]))
     if view.seconds_left:
-        found.append(("left", duration(view.seconds_left)))
+        rows.append(("left", duration(view.seconds_left)))
     if view.simulated is not None:
-        found.append(("simulated", _dollars(view.simulated.get("mean_cost"), room)))
+        rows.append(("simulated", _dollars(view.simulated.get("mean_cost"), room)))
     if view.is_simulation_only and view.simulated is not None:
-        found.append(("± 95 %", f"{money(view.simulated.get('half_width'), 0)} $"))
-        found.append(("scenarios", f"{view.simulated.get('scenarios')}"))
+        rows.append(("± 95 %", f"{money(view.simulated.get('half_width'), 0)} $"))
+        rows.append(("scenarios", f"{view.simulated.get('scenarios')}"))
     if view.simulated is not None and view.simulated.get("controlled_mean_cost") is not None:
-        found.append(("controlled", _dollars(view.simulated.get("controlled_mean_cost"), room)))
-        found.append(("± 95 %", f"{money(view.simulated.get('controlled_half_width'), 0)} $"))
+        rows.append(("controlled", _dollars(view.simulated.get("controlled_mean_cost"), room)))
+        rows.append(("± 95 %", f"{money(view.simulated.get('controlled_half_width'), 0)} $"))
     if view.checkpoint is not None:
-        found.append(("checkpoint", f"iteration {view.checkpoint.get('iteration')}"))
-    return found
+        rows.append(("checkpoint", f"iteration {view.checkpoint.get('iteration')}"))
+    return rows
 
 
 def _phases(view: RunView, width: int) -> Text:
@@ -160,7 +160,7 @@ def _phases(view: RunView, width: int) -> Text:
 
 
 def rank_timeline(view: RunView, width: int) -> Text:
-    """Draw one line per rank, one sign per recent iteration: the busy share of the rank."""
+    """Draw a line for each rank, with a bar for each recent iteration: the busy share of the rank."""
     if not view.loads:
         return Text(view.no_bounds_reason, style="dim")
     text = Text(no_wrap=True, overflow="crop")
@@ -169,12 +169,12 @@ def rank_timeline(view: RunView, width: int) -> Text:
     for rank, total in enumerate(view.loads):
         text.append(f"rank {rank:<4}", style="dim")
         for event in recent:
-            text.append(*_load_sign(event.get("load", ()), rank))
+            text.append(*_load_bar(event.get("load", ()), rank))
         text.append(f" {100 * total.busy_share:3.0f} %\n")
     return text
 
 
-def _load_sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
+def _load_bar(loads: list[list[float]], rank: int) -> tuple[str, str]:
     if rank >= len(loads):
         return " ", ""
     busy_s, waiting_s = loads[rank]
@@ -187,26 +187,26 @@ def _load_sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
 
 LOWER, UPPER, COST = "cyan", "orange", "green"
 RECENT = 50
-LABEL_WIDTH = 9  # of numbers beside the axis, and the frame
+LABEL_WIDTH = 9  # numbers beside the axis, and the frame
 
 
-class Shown(Enum):
-    """The iterations that are plotted: all, or without the first ones, whose bounds are far off."""
+class PlotRange(Enum):
+    """The iterations that are plotted. The bounds of the first ones are far off, so by default these are left out."""
 
     SETTLED = "without the first fifth"
     ALL = "all iterations"
     RECENT = f"the last {RECENT}"
 
     @property
-    def next(self) -> "Shown":
-        """The range after this one; the first after the last."""
-        kinds = list(Shown)
+    def next(self) -> "PlotRange":
+        """The next range, cyclically."""
+        kinds = list(PlotRange)
         return kinds[(kinds.index(self) + 1) % len(kinds)]
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points of a line; iterations without a number are left out."""
+    """The points of a curve; iterations without a value are left out."""
 
     name: str
     colour: str
@@ -216,12 +216,12 @@ class Curve:
 
 
 class BoundsPlot(PlotextPlot):
-    """A plot of the bounds, or of the gap, of the run that was shown last."""
+    """A plot of the bounds, or of the gap, by iteration."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.shown = Shown.SETTLED
-        self.is_gap = False
+        self.shown = PlotRange.SETTLED
+        self.shows_gap = False
         self._view = RunView()
 
     def show(self, view: RunView) -> None:
@@ -230,40 +230,40 @@ class BoundsPlot(PlotextPlot):
         self.replot()
 
     def replot(self) -> None:
-        """Plot again, after new iterations or another choice."""
+        """Redraw the plot, after new iterations or a change of range or quantity."""
         figure = self.plt
         figure.clear_data()
         curves = [curve for curve in self._curves() if curve.values]
         for curve in curves:
             draw = figure.scatter if curve.is_sampled else figure.plot
-            marker = "dot" if curve.is_sampled else "braille"  # told apart without colours
+            marker = "dot" if curve.is_sampled else "braille"  # distinguishable without colours
             draw(curve.iterations, curve.values, label=curve.name, color=curve.colour, marker=marker)
         if curves:
             first, last = curves[0].iterations[0], curves[0].iterations[-1]
-            figure.xticks(sorted({first + round(part * (last - first) / 4) for part in range(5)}))
+            figure.xticks(sorted({first + round(quarter * (last - first) / 4) for quarter in range(5)}))
         figure.title(self._title() if curves else self._view.no_bounds_reason)
         self.refresh()
 
     def _title(self) -> str:
-        """Return a title that fits above the plot: one that is too long would not be drawn at all."""
-        what = "gap, %" if self.is_gap and self._view.gap is not None else "bounds, M$"
-        whole = f"{what} ({self.shown.value})"
-        return whole if len(whole) < self.size.width - LABEL_WIDTH else what
+        """Return a title that fits above the plot; plotext leaves out a longer one."""
+        quantity = "gap, %" if self.shows_gap and self._view.gap is not None else "bounds, M$"
+        title = f"{quantity} ({self.shown.value})"
+        return title if len(title) < self.size.width - LABEL_WIDTH else quantity
 
     def _curves(self) -> list[Curve]:
         costs = self._view.path_costs
-        if self.is_gap and self._view.gap is not None:
+        if self.shows_gap and self._view.gap is not None:
             return [self._curve("gap", UPPER, "gap", 100.0)]
-        of_policy = [] if costs.is_exact else [self._curve("cost of the policy", COST, "policy_cost", 1e-6)]
+        policy_curves = [] if costs.is_exact else [self._curve("cost of the policy", COST, "policy_cost", 1e-6)]
         return [
             self._curve(f"{costs.name} ({costs.label})", UPPER, "upper_bound", 1e-6),
-            *of_policy,
+            *policy_curves,
             self._curve("lower bound", LOWER, "lower_bound", 1e-6),
         ]
 
     def _curve(self, name: str, colour: str, key: str, factor: float) -> Curve:
         count = len(self._view.iterations)
-        first = {Shown.ALL: 0, Shown.SETTLED: count // 5, Shown.RECENT: max(0, count - RECENT)}[self.shown]
+        first = {PlotRange.ALL: 0, PlotRange.SETTLED: count // 5, PlotRange.RECENT: max(0, count - RECENT)}[self.shown]
         numbers = [event["iteration"] for event in self._view.iterations]
         points = [
             (number, factor * value)
@@ -274,7 +274,7 @@ class BoundsPlot(PlotextPlot):
         return Curve(name, colour, iterations, values, is_sampled=key != "lower_bound" and not self._view.is_exact)
 
 
-# Events as lines of a log for people.
+# Events as lines of the log.
 
 
 def event_line(event: Event) -> str:
@@ -318,14 +318,14 @@ def _step(event: Event) -> str:
     """Describe a phase of the run, or a step of its preparation and its progress."""
     if event["event"] == "phase":
         return f"{event.get('name')} ..."
-    parts = f", {event.get('done')} of {event.get('total')}" if event.get("total") else ""
-    return f"{event.get('step')}{parts}"
+    progress = f", {event.get('done')} of {event.get('total')}" if event.get("total") else ""
+    return f"{event.get('step')}{progress}"
 
 
 def _start(event: Event) -> str:
-    again = " (resumed)" if event.get("is_resumed") else ""
+    resumed = " (resumed)" if event.get("is_resumed") else ""
     ranks = f"{event.get('ranks')} rank{'s' * (event.get('ranks') != 1)} on {event.get('backend')}"
-    return f"cobre {event.get('version')} on {event.get('host')}, {ranks}{again}"
+    return f"cobre {event.get('version')} on {event.get('host')}, {ranks}{resumed}"
 
 
 def _iteration(event: Event) -> str:

@@ -15,7 +15,7 @@ from textual.widgets import RichLog, Static
 from cobre.runs.run_state import RunState
 from cobre.runs.view import RunView
 from cobre.tui.app import WatchApp
-from cobre.tui.panels import BoundsPlot, Shown, figures
+from cobre.tui.panels import BoundsPlot, PlotRange, figures
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def driven(folder, act, size=(110, 34)):
             while not app.is_ready and time.monotonic() < deadline:
                 await pilot.pause(0.01)
             await pilot.pause()
-            app.look()
+            app.poll()
             await pilot.pause()
             return await act(app, pilot)
 
@@ -71,9 +71,9 @@ def test_keys_change_view(finished):
     async def act(app, pilot):
         plot = app.query_one(BoundsPlot)
         await pilot.press("z")
-        assert plot.shown is Shown.ALL
+        assert plot.shown is PlotRange.ALL
         await pilot.press("g")
-        assert plot.is_gap
+        assert plot.shows_gap
         with_iterations = len(lines(app))
         await pilot.press("i")
         await pilot.pause()
@@ -135,14 +135,14 @@ def test_live_view_follows_the_event_file(finished, tmp_path):
         with (folder / "events.jsonl").open("a") as stream:
             stream.write(content[5] + content[6][:20])
             stream.flush()
-            app.look()
+            app.poll()
             assert app.view.last["iteration"] == 3
             stream.write(content[6][20:])
             stream.flush()
-            app.look()
+            app.poll()
             assert app.view.last["iteration"] == 4
         (folder / "events.jsonl").write_text(content[0])
-        app.look()
+        app.poll()
         await pilot.pause()
         assert app.view.last is None
         assert "no iteration yet" in shown(app, "figures")

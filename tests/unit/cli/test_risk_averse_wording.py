@@ -12,7 +12,7 @@ from cobre.cli.run_table import run_table
 from cobre.notebook.progress_html import progress_html
 from cobre.runs.summary import RunSummary
 from cobre.runs.view import view_of
-from cobre.tui.panels import page
+from cobre.tui.panels import plain_panels
 
 EVENTS = [started(), phase("training", is_risk_averse=True), *(iteration(number) for number in (1, 2, 3))]
 
@@ -67,7 +67,7 @@ def summary(stream=None, **changes):
 
 @pytest.mark.parametrize(
     "text",
-    [lambda: table(100), lambda: table(50), lines, notebook, summary, lambda: page(viewed(), Path("out"))],
+    [lambda: table(100), lambda: table(50), lines, notebook, summary, lambda: plain_panels(viewed(), Path("out"))],
     ids=["table", "small table", "lines", "notebook", "summary", "top"],
 )
 def test_no_upper_bound_and_no_gap_is_shown(text):
