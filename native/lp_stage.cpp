@@ -145,15 +145,24 @@ void StageModel::check_entries() const {
     }
 }
 
-// A row with two finite bounds is never deferred: it would have to be checked on both sides in every solve.
+// A row with two finite bounds is never deferred: it would have to be checked on both sides in every solve. Planes of a
+// plant are neighbours, so that most rows need no search.
 void StageModel::find_families() {
+    const auto columns_of = [this](Int row) {
+        return column_index.subspan(row_start[row], row_start[row + 1] - row_start[row]);
+    };
     std::map<std::vector<Int>, Int> known;
     family.assign(static_cast<size_t>(rows), -1);
     for (Int row = 0; row < rows; ++row) {
         if (std::isfinite(row_lower[row]) == std::isfinite(row_upper[row])) continue;
-        std::vector<Int> support(column_index.begin() + row_start[row], column_index.begin() + row_start[row + 1]);
-        std::sort(support.begin(), support.end());
-        family[row] = known.try_emplace(std::move(support), static_cast<Int>(known.size())).first->second;
+        const View<Int> support = columns_of(row);
+        if (!deferred_rows.empty() && std::ranges::equal(support, columns_of(deferred_rows.back()))) {
+            family[row] = family[deferred_rows.back()];
+        } else {
+            std::vector<Int> sorted(support.begin(), support.end());
+            std::sort(sorted.begin(), sorted.end());
+            family[row] = known.try_emplace(std::move(sorted), static_cast<Int>(known.size())).first->second;
+        }
         deferred_rows.push_back(row);
     }
     families = static_cast<Int>(known.size());

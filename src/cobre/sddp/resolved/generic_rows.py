@@ -1,7 +1,7 @@
 """Rows of generic constraints: where they act, with numbers for every coefficient and bound."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -173,13 +173,8 @@ class GenericRowResolver:
             if self._parameters.may_be_unusable(_coefficients(constraint))
         }
         self._dead_hm3 = [hydro.reservoir.min_storage_hm3 for hydro in case.system.hydros]
-        # Terms of constraints without parameters, by constraint and block: the same in all stages.
-        self._plain = {
-            constraint.id
-            for constraint in self._constraints.values()
-            if next(names_in(term.coefficient for term in constraint.terms), None) is None
-        }
-        self._plain_terms: dict[tuple[int, int | None], tuple[GenericTerm, ...]] = {}
+        # Rows by constraint, block, and the bits of limits and coefficients, which are the same in many stages.
+        self._rows_by_numbers: dict[tuple[int, int | None, bytes], GenericRow] = {}
         # Rows of constraints without any parameter, by constraint, block and limits: stages share them.
         self._constant = {
             constraint.id
@@ -234,7 +229,23 @@ class GenericRowResolver:
         self, constraint: GenericConstraint, stage: Stage, block: int | None, lower: float, upper: float
     ) -> GenericRow:
         low, high = self._limits(constraint, stage, block, lower, upper)
-        terms = self._terms(constraint, stage, block)
+        coefficients = [self._parameters.product(term.coefficient, stage, block) for term in constraint.terms]
+        key = constraint.id, block, np.array([low, high, *coefficients]).tobytes()
+        if key not in self._rows_by_numbers:
+            self._rows_by_numbers[key] = self._new_row(constraint, stage, block, (low, high), coefficients)
+        return self._rows_by_numbers[key]
+
+    def _new_row(
+        self,
+        constraint: GenericConstraint,
+        stage: Stage,
+        block: int | None,
+        limits: tuple[float, float],
+        coefficients: Sequence[float],
+    ) -> GenericRow:
+        low, high = limits
+        pairs = zip(constraint.terms, coefficients, strict=True)
+        terms = tuple(self._term(term, block, coefficient) for term, coefficient in pairs)
         # Useful volumes leave out the dead volumes that the plants declare.
         useful = [term for term in terms if term.variable.startswith("hydro_useful_volume")]
         dead = sum_in_order(term.coefficient * self._dead_hm3[term.entity] for term in useful)
@@ -264,22 +275,14 @@ class GenericRowResolver:
             bound + np.nan_to_num(upper) if constraint.relation in ("<=", "==") else high,
         )
 
-    def _terms(self, constraint: GenericConstraint, stage: Stage, block: int | None) -> tuple[GenericTerm, ...]:
-        if constraint.id not in self._plain:
-            return tuple(self._term(term, stage, block) for term in constraint.terms)
-        key = (constraint.id, block)
-        if key not in self._plain_terms:
-            self._plain_terms[key] = tuple(self._term(term, stage, block) for term in constraint.terms)
-        return self._plain_terms[key]
-
-    def _term(self, term: Term, stage: Stage, block: int | None) -> GenericTerm:
+    def _term(self, term: Term, block: int | None, coefficient: float) -> GenericTerm:
         row_block = None if term.variable in STAGE_VARIABLES else block
         return GenericTerm(
             variable=term.variable,
             entity=self._positions[_class_of(term.variable)][term.entity_id],
             block=row_block if term.block_id is None else term.block_id,
             bus=None if term.bus_id is None else self._positions["bus"][term.bus_id],
-            coefficient=self._parameters.product(term.coefficient, stage, block),
+            coefficient=coefficient,
         )
 
     def _sum(self, parts: tuple[Coefficient, ...], stage: Stage, block: int | None) -> float:
