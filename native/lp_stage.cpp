@@ -4,10 +4,12 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <map>
+#include <numeric>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "hash.hpp"
 #include "lp_scaling.hpp"
 
 namespace cobre::lp {
@@ -17,6 +19,16 @@ namespace {
 bool are_below(View<Int> indices, Int limit) {
     return std::all_of(indices.begin(), indices.end(), [limit](Int index) { return 0 <= index && index < limit; });
 }
+
+struct HashOfColumns {
+    size_t operator()(View<Int> columns) const {
+        return std::accumulate(columns.begin(), columns.end(), uint64_t{0}, mix);
+    }
+};
+
+struct SameColumns {
+    bool operator()(View<Int> left, View<Int> right) const { return std::ranges::equal(left, right); }
+};
 
 }  // namespace
 
@@ -64,10 +76,7 @@ void StageModel::finish() {
     for (Int state = 0; state < num_decided; ++state) state_of_column[state_column[state]] = state;
     index_columns();
     find_generation();
-    moving_rows.assign(input_row.begin(), input_row.end());
-    moving_rows.insert(moving_rows.end(), load_row.begin(), load_row.end());
-    std::sort(moving_rows.begin(), moving_rows.end());
-    moving_rows.erase(std::unique(moving_rows.begin(), moving_rows.end()), moving_rows.end());
+    find_moving_rows();
     choose_harris_tolerance();
 }
 
@@ -122,6 +131,14 @@ void StageModel::index_columns() {
     find_singletons();
 }
 
+void StageModel::find_moving_rows() {
+    std::vector<bool> moves(static_cast<size_t>(rows), false);
+    for (const Int row : input_row) moves[row] = true;
+    for (const Int row : load_row) moves[row] = true;
+    for (Int row = 0; row < rows; ++row)
+        if (moves[row]) moving_rows.push_back(row);
+}
+
 // A tolerance that is not small beside the smallest costs makes them invisible, and ratio tests that rely on it leave
 // reduced costs of the wrong sign, which are repaired by more pivots. A deck of 2025 has costs of 4e-10: with 1e-10 it
 // takes 30 % more pivots than with anything from 1e-14 to 4e-12. With costs of 5e-9 (a deck of 2018) there is no
@@ -145,24 +162,16 @@ void StageModel::check_entries() const {
     }
 }
 
-// A row with two finite bounds is never deferred: it would have to be checked on both sides in every solve. Planes of a
-// plant are neighbours, so that most rows need no search.
+// A row with two finite bounds is never deferred: it would have to be checked on both sides in every solve.
 void StageModel::find_families() {
-    const auto columns_of = [this](Int row) {
-        return column_index.subspan(row_start[row], row_start[row + 1] - row_start[row]);
-    };
-    std::map<std::vector<Int>, Int> known;
+    std::vector<Int> sorted(column_index.begin(), column_index.end());  // each row by itself
+    std::unordered_map<View<Int>, Int, HashOfColumns, SameColumns> known;
     family.assign(static_cast<size_t>(rows), -1);
     for (Int row = 0; row < rows; ++row) {
         if (std::isfinite(row_lower[row]) == std::isfinite(row_upper[row])) continue;
-        const View<Int> support = columns_of(row);
-        if (!deferred_rows.empty() && std::ranges::equal(support, columns_of(deferred_rows.back()))) {
-            family[row] = family[deferred_rows.back()];
-        } else {
-            std::vector<Int> sorted(support.begin(), support.end());
-            std::sort(sorted.begin(), sorted.end());
-            family[row] = known.try_emplace(std::move(sorted), static_cast<Int>(known.size())).first->second;
-        }
+        const std::span<Int> support(sorted.begin() + row_start[row], sorted.begin() + row_start[row + 1]);
+        std::ranges::sort(support);
+        family[row] = known.try_emplace(support, static_cast<Int>(known.size())).first->second;
         deferred_rows.push_back(row);
     }
     families = static_cast<Int>(known.size());

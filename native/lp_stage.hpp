@@ -112,6 +112,7 @@ private:
     void find_generation();
     Int generation_of(std::span<const Int> planes) const;
     void find_singletons();
+    void find_moving_rows();
     void choose_harris_tolerance();
 };
 

@@ -102,9 +102,11 @@ class _Days:
 
 
 def _covered(windows: Iterable[InflowWindow], start: date, end: date) -> tuple[float, list[tuple[date, date]]]:
-    """Return value-days inside a period, and the parts of it that no window covers."""
+    """Return value-days inside a period, and the parts of it that no window covers. windows: in order of start."""
     total, gaps, reached = 0.0, [], start
     for window in windows:
+        if window.start_date >= end:
+            break
         first, last = max(window.start_date, reached), min(window.end_date, end)
         if first >= last:
             continue

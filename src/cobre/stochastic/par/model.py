@@ -49,20 +49,22 @@ def inflow_model(statistics: InflowStatistics, terms: AutoregressiveTerms, perio
     seasons = SeasonStatistics(statistics, cycle)
     for stage, row in enumerate(terms.stages):
         position, std = cycle.stage_positions[stage], statistics.std_m3s[stage]
-        yearly = _quotient(row.annual_coefficient * std, row.annual_std_m3s) / MONTHS_PER_YEAR
-        for lag in range(1, order + 1):
-            lag_mean, lag_std = seasons.of(periods.lag_stage_id(stage, lag), cycle.before(position, lag))
-            own = _quotient(_coefficient(row, lag) * std, lag_std)
-            psi[stage, lag - 1] = own + yearly if lag <= MONTHS_PER_YEAR else own
-            base[stage] = base[stage] - psi[stage, lag - 1] * lag_mean
+        of_lags = [
+            seasons.of(periods.lag_stage_id(stage, lag), cycle.before(position, lag)) for lag in range(1, order + 1)
+        ]
+        lag_means, lag_stds = map(np.array, zip(*of_lags, strict=True))
+        psi[stage] = _quotient(_coefficients(row, order) * std, lag_stds)
+        psi[stage, :MONTHS_PER_YEAR] += _quotient(row.annual_coefficient * std, row.annual_std_m3s) / MONTHS_PER_YEAR
+        for explained in psi[stage] * lag_means:
+            base[stage] -= explained
     ratios = residual_ratios(statistics, terms, periods)
     return InflowModel(psi, base, statistics.std_m3s * ratios.values, ratios.notes)
 
 
-def _coefficient(row: TermsRow, lag: int) -> Floats:
-    if lag > len(row.coefficients):
-        return np.zeros(row.coefficients.shape[1])
-    found: Floats = row.coefficients[lag - 1]
+def _coefficients(row: TermsRow, order: int) -> Floats:
+    """Return a row's coefficients (lag, hydro); 0 for lags that it has none for."""
+    found = np.zeros((order, row.coefficients.shape[1]))
+    found[: len(row.coefficients)] = row.coefficients[:order]
     return found
 
 
@@ -130,14 +132,15 @@ def _standardised(
     seasons: SeasonStatistics, periods: StagePeriods, row: TermsRow, stage_id: int | None, position: int, order: int
 ) -> Floats:
     """Return coefficients (lag, hydro) with the yearly component shared out to its lags."""
-    found = np.zeros((order, seasons.hydros))
-    has_annual = bool((row.annual_coefficient != 0.0).any())
-    for lag in range(1, order + 1):
-        found[lag - 1] = _coefficient(row, lag)
-        if lag <= MONTHS_PER_YEAR and has_annual:
-            earlier = None if stage_id is None or not periods.is_plain else stage_id - lag
-            lag_std = seasons.of(earlier, periods.cycle.before(position, lag))[1]
-            found[lag - 1] += _quotient(row.annual_coefficient * lag_std, row.annual_std_m3s) / MONTHS_PER_YEAR
+    found = _coefficients(row, order)
+    if (row.annual_coefficient != 0.0).any():
+        own_id = stage_id if periods.is_plain else None
+        lag_stds = [
+            seasons.of(None if own_id is None else own_id - lag, periods.cycle.before(position, lag))[1]
+            for lag in range(1, min(order, MONTHS_PER_YEAR) + 1)
+        ]
+        yearly = _quotient(row.annual_coefficient * np.array(lag_stds), row.annual_std_m3s) / MONTHS_PER_YEAR
+        found[:MONTHS_PER_YEAR] += yearly
     return found
 
 
