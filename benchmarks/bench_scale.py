@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from cobre.sddp.training.opening_blocks import block_limits
+from cobre.sddp.training.chains import block_limits
 from scale.measure import measured_apart, measured_cluster, measured_run, measured_study, spread_of
 from scale.model import Cluster, Study, on_link, predict
 

@@ -35,7 +35,7 @@ from cobre.sddp.cut_pool import CutSet
 from cobre.sddp.problem.boundary import BoundaryCuts
 from cobre.sddp.problem.openings import realise
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.sddp.stage_solve import sampled
+from cobre.sddp.scenarios import draw_noise
 from cobre.solver.batches import Batch, Chains, CutRows, Outputs, Realisations, no_bases
 from cobre.solver.simplex import SimplexSolver
 from cobre.study.preparation.prepare import prepare
@@ -269,7 +269,7 @@ class Checker:
 
     def _noise_of_path(self, iteration: int, stage: int) -> Realisations:
         """Return the noise of the forward pass, sampled here, with the inflows contained in the peer's next state."""
-        drawn, index = sampled(self._problem, self._study.noise.training_sampler, iteration, [0], stage)
+        drawn, index = draw_noise(self._problem, self._study.noise.training_sampler, iteration, [0], stage)
         drawn, program = drawn.take(index), self._problem.stages[stage].program
         if not program.num_lags or self._problem.is_last(stage):
             return drawn

@@ -62,7 +62,7 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     """Fill, digest, save and restore a pool of cuts; return PSS and peak resident bytes after each step. Collective."""
     from cobre.io.storage.array_file import ArrayFile, write_arrays  # noqa: PLC0415
     from cobre.sddp.cut_pool import CutPool, CutSet  # noqa: PLC0415
-    from cobre.sddp.training.context import TrainingContext  # noqa: PLC0415
+    from cobre.sddp.training.context import TrainingState  # noqa: PLC0415
     from cobre.sddp.training.visited_states import VisitedStates  # noqa: PLC0415
     from cobre.study.checkpoints import read_checkpoint, restore_cuts, snapshot  # noqa: PLC0415
     from cobre.study.training import training_digest  # noqa: PLC0415
@@ -86,18 +86,17 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     note(f"a pool of {pool.nbytes / 1e9:.2f} GB")
     training_digest([], pool)
     note("its digest")
-    context = TrainingContext.__new__(TrainingContext)
-    context.pool, context.bases, context.visited = pool, [], VisitedStates(pool)
+    state = TrainingState(pool, [], VisitedStates(pool))
     if comm.rank == 0:
-        write_arrays(Path(folder) / "pool.ckpt", {"fingerprint": NOBODYS}, snapshot(context, []))
+        write_arrays(Path(folder) / "pool.ckpt", {"fingerprint": NOBODYS}, snapshot(state, []))
     note("a checkpoint of it")
     pool.close()
     stored = read_checkpoint(comm, ArrayFile.open(Path(folder) / "pool.ckpt") if comm.rank == 0 else None)
     if stored is None:
         raise SystemExit("no checkpoint was found")
-    context.pool = CutPool(comm, stages, dimension)
+    restored = CutPool(comm, stages, dimension)
     with closing(stored.large):
-        restore_cuts(context.pool, stored, len(stored.arrays["born"]))
+        restore_cuts(restored, stored, len(stored.arrays["created"]))
     note("the pool read from it")
     return found
 

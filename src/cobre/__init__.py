@@ -23,7 +23,7 @@ _HOMES = {
     "Case": "cobre.core.case",
     "CutSelection": "cobre.sddp.plugins.interfaces",
     "InvalidCaseError": "cobre.io.findings",
-    "PluginError": "cobre.sddp.plugins.given",
+    "PluginError": "cobre.sddp.plugins.user_plugins",
     "Policy": "cobre.policy.object",
     "RiskMeasure": "cobre.sddp.plugins.interfaces",
     "Sampler": "cobre.sddp.plugins.interfaces",

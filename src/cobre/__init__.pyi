@@ -19,10 +19,10 @@ from cobre.io.case import load_case as load_case
 from cobre.io.findings import InvalidCaseError as InvalidCaseError
 from cobre.io.saving import save_case as save_case
 from cobre.policy.object import Policy as Policy
-from cobre.sddp.plugins.given import PluginError as PluginError
 from cobre.sddp.plugins.interfaces import CutSelection as CutSelection
 from cobre.sddp.plugins.interfaces import RiskMeasure as RiskMeasure
 from cobre.sddp.plugins.interfaces import Sampler as Sampler
+from cobre.sddp.plugins.user_plugins import PluginError as PluginError
 from cobre.study.api import simulate as simulate
 from cobre.study.api import train as train
 from cobre.study.bound import bound as bound

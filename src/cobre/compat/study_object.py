@@ -18,8 +18,8 @@ from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, load_policy
 from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
-from cobre.sddp.plugins.given import checked_plugins
 from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure
+from cobre.sddp.plugins.user_plugins import checked_plugins
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.iteration_callback import IterationCallback
 from cobre.study.placement import WorldRequest

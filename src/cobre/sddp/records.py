@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from cobre.core.arrays import Floats
 from cobre.core.confidence import half_width_95
 from cobre.core.policy_cost import CostSample, PolicyCost
 from cobre.records import dataclass
-from cobre.solver.batches import FIELDS, SolveStatistics
+from cobre.solver.batches import FIELDS, SolveStatistics, Work, numbers_of
 
 # The phases of a run in which LPs are solved, and what the solver did in each.
 
@@ -52,6 +53,33 @@ def from_numbers(numbers: Floats) -> dict[Phase, SolveStatistics]:
 def as_dict(statistics: PhaseStatistics) -> dict[str, Any]:
     """Return the phases in which something was solved, for JSON."""
     return {str(phase): part.as_dict() for phase, part in statistics.items() if part.solves}
+
+
+_NO_WORK = tuple(SolveStatistics().numbers)
+
+
+@dataclass
+class SolveCounter:
+    """Statistics of this rank's solver by phase; plain numbers, because a stage may take a millisecond."""
+
+    sums: dict[Phase, tuple[float, ...]] = field(default_factory=dict)
+
+    def add(self, phase: Phase, work: Work) -> None:
+        """Add the work of one call of the solver."""
+        done = numbers_of(work)
+        self.sums[phase] = tuple(map(add, self.sums[phase], done)) if phase in self.sums else done
+
+    @property
+    def numbers(self) -> list[float]:
+        """Statistics by phase, as `from_numbers` reads them."""
+        return [number for phase in Phase for number in self.sums.get(phase, _NO_WORK)]
+
+    @property
+    def total(self) -> SolveStatistics:
+        """Statistics of all phases together."""
+        return SolveStatistics.from_numbers(
+            [sum(column) for column in zip(*self.sums.values(), strict=True)] or _NO_WORK
+        )
 
 
 # Records of a training run: one for each iteration, the same for every listener.

@@ -382,11 +382,11 @@ class Team:
         tables = SolutionTables(region, layout, is_leader=memory.is_leader)
         return cls(members, comm.rank, region=region, solutions=tables)
 
-    def indices(self, split: WorkSplit) -> Indices:
+    def items(self, split: WorkSplit) -> Indices:
         """Return the items of a split that fall to the team: the blocks of its members, one after the other."""
         return np.concatenate([np.array(split.block(rank), np.int64) for rank in self.members])
 
-    def own(self, split: WorkSplit) -> slice:
+    def own_rows(self, split: WorkSplit) -> slice:
         """Return the positions of this rank's block in the team's share."""
         before = sum(len(split.block(rank)) for rank in self.members if rank < self.rank)
         return slice(before, before + len(split.block(self.rank)))

@@ -11,8 +11,8 @@ from cobre.core.case import Case
 from cobre.core.stopping import StoppingRule
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
-from cobre.sddp.plugins.given import checked_plugins
 from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure
+from cobre.sddp.plugins.user_plugins import checked_plugins
 from cobre.study.arguments import case_and_overrides, check_policy, checked_count, training_request
 from cobre.study.placement import WorldRequest, raising_worker_errors, run_in, script_placement
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides

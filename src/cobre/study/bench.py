@@ -7,7 +7,7 @@ taken as its mean. Times are CPU seconds of this process, so that other load of 
 
 import time
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,9 @@ from cobre.records import dataclass
 from cobre.sddp.cut_pool import slots_in_memory
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.records import Phase
-from cobre.sddp.training.context import OPENINGS_PER_CHAIN, Clock, SolveCounter, TrainingContext, lower_bound
-from cobre.sddp.training.opening_blocks import BackwardChains
-from cobre.sddp.training.passes import Paths, add_cuts, plan_backward
+from cobre.sddp.training.chains import OPENINGS_PER_CHAIN, BackwardChains
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.passes import Paths, add_cuts, first_bases, forward_step, lower_bound, plan_backward
 from cobre.sddp.training.visited_states import iterations_in_memory
 from cobre.solver.batches import Bases, PathOutputs, SolveStatistics, Step
 from cobre.study.preparation.prepare import prepare
@@ -151,9 +151,9 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
     began = time.process_time()
     study = prepare(case)
     with create_communicator(LocalConfig()) as comm:
-        context = training_context(comm, study, make_solver(study, 1), paths)
         # Blocks of the whole study, however few paths are timed
-        context.backward_chains = BackwardChains(study.problem, case.config.training.forward_passes)
+        blocks = BackwardChains(study.problem, case.config.training.forward_passes)
+        context = replace(training_context(comm, study, make_solver(study, 1), paths), backward_chains=blocks)
         sample = sampled_stages(study.problem.num_stages, stages)
         costs, bound_s = [], 0.0
         for number in range(1, rounds + 1):
@@ -176,8 +176,8 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         bytes_per_cut=8 * sum(1 + width for width in widths),
         bytes_per_state=_state_bytes(config, widths, study.problem.dimension),
         state_window=None if config.exports.states else config.training.cut_selection.window,
-        blocks=min(context.backward_chains.blocks(stage) for stage in range(study.problem.num_stages)),
-        bound_chain=OPENINGS_PER_CHAIN if context.bound_bases is None else 1,
+        blocks=min(blocks.blocks(stage) for stage in range(study.problem.num_stages)),
+        bound_chain=OPENINGS_PER_CHAIN if context.state.first_stage_bases is None else 1,
     )
 
 
@@ -217,7 +217,7 @@ class _Round:
         # The stage after one of the sample makes the cuts that it is solved with.
         swept = sorted({near for stage in self.sample for near in (stage, stage + 1)} - {len(forward)}, reverse=True)
         backward = {stage: self._backward(stage, slots, paths) for stage in swept}
-        context.bases = [context.basis_from(bases) for bases in self.bases]
+        context.state.bases = first_bases(paths)
         known = {stage: backward[stage] for stage in self.sample}
         return tuple(self._cost(stage, seconds, known.get(stage)) for stage, seconds in enumerate(forward))
 
@@ -227,23 +227,23 @@ class _Round:
         problem = context.problem
         if not self.states:
             self.states.append(np.tile(problem.initial_state, (context.split.total, 1)))
-        state, step = self.states[-1], context.step(self.number, stage)
+        state, step = self.states[-1], forward_step(context, self.number, stage)
         given = (step.cuts, step.realisations, step.realisation_index, step.bases)
         step = Step(stage, *given, basis_index=step.basis_index)  # never carries a basis
         batch = context.solve_paths(Phase.FORWARD, self.number, [step], state, PathOutputs(basis=True))
         self.bases.append(Bases(batch.basis_status[0], batch.basis_cuts[0]))
-        planned = context.backward_chains
-        self.positions.append(planned.positions(stage, step.realisations, step.realisation_index))
+        chains = context.backward_chains
+        self.positions.append(chains.positions(stage, step.realisations, step.realisation_index))
         self.states.append(batch.leaving)
         return (time.process_time() - began) / len(state)
 
     def _backward(self, stage: int, slots: range, paths: Paths) -> tuple[float, SolveStatistics]:
         """Return CPU seconds of an opening's solve, and what the solver did."""
         context, began = self.context, time.process_time()
-        context.counter = SolveCounter()
+        context.meter.restart()
         for plan in plan_backward(context, paths, slots, [stage]):
-            add_cuts(context, self.number, plan, paths, Clock())
-        done = context.counter.total
+            add_cuts(context, self.number, plan, paths)
+        done = context.meter.solves.total
         return (time.process_time() - began) / done.solves, done
 
     def _cost(self, stage: int, forward_s: float, backward: tuple[float, SolveStatistics] | None) -> StageCost:

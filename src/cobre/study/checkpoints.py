@@ -33,7 +33,7 @@ from cobre.records import dataclass
 from cobre.sddp import records
 from cobre.sddp.cut_pool import CutPool, CutSet
 from cobre.sddp.records import IterationRecord, PhaseTimes, TrialPoints
-from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.context import TrainingState
 from cobre.sddp.training.visited_states import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases
 from cobre.study.preparation.fingerprint import Fingerprint
@@ -187,12 +187,12 @@ def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: Ca
         )
 
 
-def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> dict[str, NDArray[Any] | StreamedArray]:
+def snapshot(state: TrainingState, history: Sequence[IterationRecord]) -> dict[str, NDArray[Any] | StreamedArray]:
     """Copy what changes from iteration to iteration; append-only parts are read when they are written.
 
     A cut in its slot never changes, nor do trial points, so that training need not wait for a copy of them.
     """
-    pool, count, stages = context.pool, context.pool.count, range(context.pool.num_stages)
+    pool, count, stages = state.pool, state.pool.count, range(state.pool.num_stages)
 
     def coefficients() -> Iterator[Floats]:
         return (block.coefficients for stage in stages for block in pool.blocks(stage, count))
@@ -215,17 +215,17 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
         "history_trial_points": np.array(points, np.float64),  # None becomes NaN
         "history_cost_samples": np.array(samples, np.float64),
     }
-    if (draws := context.risk_draws) is not None:
+    if (draws := state.risk_draws) is not None:
         arrays[_CHANCES] = np.concatenate(draws.chances)
     if ends := [record.first_stage_end for record in history if record.first_stage_end is not None]:
         arrays[_FIRST_STAGE_ENDS] = np.array(ends)
-    for stage, bases in enumerate(context.bases):
+    for stage, bases in enumerate(state.bases):
         arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"] = bases.status.copy(), bases.cuts.copy()
-    if (bound := context.bound_bases) is not None:
+    if (bound := state.first_stage_bases) is not None:
         arrays[_BOUND_BASES], arrays[_BOUND_CUTS] = bound.status, bound.cuts  # never written to again
-    if len(context.visited):
-        arrays[_STATES_KEPT] = entry_flags(context.visited, pool.dimension)
-        arrays[_STATES] = _visited(context.visited)
+    if len(state.visited):
+        arrays[_STATES_KEPT] = entry_flags(state.visited, pool.dimension)
+        arrays[_STATES] = _visited(state.visited)
     return arrays
 
 
@@ -235,28 +235,29 @@ def _visited(visited: VisitedStates) -> StreamedArray:
     return StreamedArray((sum(part.size for part in parts),), np.dtype(np.float64), lambda: iter(parts))
 
 
-def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
-    """Restore cuts, bases and visited states from a checkpoint, and close its file; the pool must be empty."""
+def restore(state: TrainingState, checkpoint: Checkpoint, forward_passes: int) -> None:
+    """Restore cuts, bases and visited states from a checkpoint, and close its file; the pool must be empty.
+
+    forward_passes: of an iteration.
+    """
     with closing(checkpoint.large):
-        _restore(context, checkpoint)
+        _restore(state, checkpoint, forward_passes)
 
 
-def _restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
-    arrays, pool = checkpoint.arrays, context.pool
+def _restore(state: TrainingState, checkpoint: Checkpoint, forward_passes: int) -> None:
+    arrays, pool = checkpoint.arrays, state.pool
     count = len(arrays["created"])
     restore_cuts(pool, checkpoint, count)
     pool.active[:, :count], pool.written[:, :count] = arrays["active"], arrays["written"]
     pool.created[:count], pool.forward_pass[:count] = arrays["created"], arrays["forward_pass"]
-    context.bases = [
-        Bases(arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"]) for stage in range(len(context.bases))
-    ]
+    state.bases = [Bases(arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"]) for stage in range(len(state.bases))]
     if _BOUND_BASES in arrays:
-        context.bound_bases = Bases(arrays[_BOUND_BASES], arrays[_BOUND_CUTS])
-    if context.risk_draws is not None and _CHANCES in arrays:
-        context.risk_draws.restore(arrays[_CHANCES])
+        state.first_stage_bases = Bases(arrays[_BOUND_BASES], arrays[_BOUND_CUTS])
+    if state.risk_draws is not None and _CHANCES in arrays:
+        state.risk_draws.restore(arrays[_CHANCES])
     if _STATES in checkpoint.large.shapes:
-        _restore_states(context, checkpoint)
-    context.began -= checkpoint.history[-1].elapsed_s
+        _restore_states(state, checkpoint, forward_passes)
+    state.began -= checkpoint.history[-1].elapsed_s
 
 
 def restore_cuts(pool: CutPool, checkpoint: Checkpoint, count: int) -> None:
@@ -281,18 +282,18 @@ def restore_cuts(pool: CutPool, checkpoint: Checkpoint, count: int) -> None:
             pool.write(stage, slots, CutSet(intercepts[stage], found.reshape(count, pool.dimension)))
 
 
-def _restore_states(context: TrainingContext, checkpoint: Checkpoint) -> None:
-    (count,), for_all = checkpoint.large.shapes[_STATES], not context.pool.is_shared_by_all_ranks
+def _restore_states(state: TrainingState, checkpoint: Checkpoint, forward_passes: int) -> None:
+    (count,), for_all = checkpoint.large.shapes[_STATES], not state.pool.is_shared_by_all_ranks
 
     def read(start: int, numbers: int) -> Floats | None:
         return checkpoint.large.part(_STATES, start, numbers, for_all=for_all)
 
     stored = StoredStates(checkpoint.arrays[_STATES_KEPT], count, read)
-    if context.keeps_states and not stored.kept.all():
+    if state.visited.has_all_entries and not stored.kept.all():
         raise CheckpointError(
             f"{checkpoint.path} lacks some states that exports.states needs: resume without exports.states"
         )
-    context.visited.restore(stored, stored.count // context.split.total)
+    state.visited.restore(stored, stored.count // forward_passes)
 
 
 def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
@@ -406,7 +407,7 @@ class CheckpointWriter:
         self._last = time.monotonic()
         self._announced = (0, plan.folder, 0.0)
 
-    def on_checkpoint(self, context: TrainingContext, history: Sequence[IterationRecord], is_last: bool) -> None:
+    def on_checkpoint(self, state: TrainingState, history: Sequence[IterationRecord], is_last: bool) -> None:
         """Write a checkpoint when one is due; always after the last iteration."""
         if self._pending is not None and self._pending.done():
             self._wait()
@@ -417,7 +418,7 @@ class CheckpointWriter:
         self._wait()
         path = self._plan.folder / f"iteration-{len(history):06d}{SUFFIX}"
         facts = {"fingerprint": self._fingerprint().as_dict(), "iterations": len(history)}
-        self._pending = self._thread.submit(self._write, path, facts, snapshot(context, history))
+        self._pending = self._thread.submit(self._write, path, facts, snapshot(state, history))
         self._announced = (len(history), path, time.monotonic() - began)
 
     def close(self) -> None:

@@ -344,11 +344,11 @@ class RunOutput:
             "solver": trained.solver.version,
         }
         write_results(output / TRAINING, {CONVERGENCE: convergence_table(history)}, facts)
-        if (bound := trained.context.upper_bound) is not None:
+        if (bound := trained.context.state.upper_bound) is not None:
             is_valid = study.problem.is_convex
             write_bound(output, PolicyBound(bound, study.is_risk_averse, lower_bound_is_valid=is_valid))
         write_study_exports(output, study)
-        visited = trained.context.visited
+        visited = trained.context.state.visited
         write_state_export(output, study, visited, len(history) - len(visited.iterations) + 1)
         trained.ready.save_to_cache()
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cobre.core.case import Case
     from cobre.io.input_files.config_overrides import ConfigDocument
     from cobre.policy.object import Policy
-    from cobre.sddp.plugins.given import Plugins
+    from cobre.sddp.plugins.user_plugins import Plugins
 
 Overrides = Mapping[str, Any]
 DEFAULT_CHECKPOINT_INTERVAL = 10

@@ -97,7 +97,7 @@ def _train_and_write(comm: Backend, ready: ReadyStudy, request: RunRequest, outp
         trained = train_from(comm, ready, start, training, output.emit, stop)
         output.write_training(trained)
         stop.finish(trained.stop.kind)
-    trained.context.visited.close()
+    trained.context.state.visited.close()
     comm.check_failures()
     output.emit(_trained_event(trained))
     return trained

@@ -12,7 +12,7 @@ from cobre.records import dataclass
 from cobre.runs.events import EventListener, EventLog, no_events
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
-from cobre.sddp.plugins.given import NO_PLUGINS, Plugins
+from cobre.sddp.plugins.user_plugins import NO_PLUGINS, Plugins
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.arguments import case_and_overrides
 from cobre.study.iteration_callback import IterationCallback, iteration_replies

@@ -88,7 +88,7 @@ def restore_start(
 ) -> tuple[IterationRecord, ...]:
     """Put the cuts of the starting point into the empty pool; return the iterations of its checkpoint."""
     if isinstance(start, Checkpoint):
-        restore(context, start)
+        restore(context.state, start, context.split.total)
         return with_policy_costs(start.history, is_estimate=not study.problem.is_risk_neutral)
     if start is not None:
         fill_pool(context.pool, start, study)

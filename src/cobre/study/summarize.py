@@ -10,7 +10,7 @@ from cobre.policy.object import Policy
 from cobre.runs.events import Event, new_event
 from cobre.runs.summary import RunSummary
 from cobre.sddp.records import Phase, PhaseStatistics, added, as_dict
-from cobre.sddp.training.context import least_traffic, total_traffic
+from cobre.sddp.training.measurements import least_traffic, total_traffic
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.results import SimulationResult
 from cobre.study.training import TrainedStudy

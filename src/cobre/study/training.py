@@ -43,7 +43,8 @@ from cobre.sddp.problem.problem import PreparedStudy, Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import IterationRecord
 from cobre.sddp.team import Team
-from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.chains import BackwardChains
+from cobre.sddp.training.context import TrainingContext, TrainingState
 from cobre.sddp.training.loop import (
     Interruption,
     IterationDropped,
@@ -53,6 +54,7 @@ from cobre.sddp.training.loop import (
     train,
 )
 from cobre.sddp.training.risk_draws import RiskDraws
+from cobre.sddp.training.visited_states import VisitedStates
 from cobre.sddp.upper_bounds.find import MIN_FINAL_PATHS, Draw, final_paths, sample_paths
 from cobre.solver.batches import LpSolver, no_bases
 from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter
@@ -88,19 +90,23 @@ def training_context(
 ) -> TrainingContext:
     """Create a context for that many forward passes, with no cuts but those of a boundary policy. Collective."""
     problem, config = study.problem, study.case.config
-    split = WorkSplit(paths, comm.size)
+    split, pool = WorkSplit(paths, comm.size), BoundaryCutPool(comm, problem, study.boundary)
+    window = config.training.cut_selection.window
+    state = TrainingState(
+        pool=pool,
+        bases=[no_bases(stage.program) for stage in problem.stages],
+        visited=VisitedStates(pool, has_all_entries=config.exports.states, window=window),
+        risk_draws=_risk_draws(problem, config.training),
+    )
     return TrainingContext(
         comm=comm,
         problem=problem,
         solver=solver,
         sampler=study.noise.training_sampler,
-        pool=BoundaryCutPool(comm, problem, study.boundary),
         split=split,
         team=Team.of(comm, comm, problem, split),
-        bases=[no_bases(stage.program) for stage in problem.stages],
-        state_window=config.training.cut_selection.window,
-        risk_draws=_risk_draws(problem, config.training),
-        keeps_states=config.exports.states,
+        backward_chains=BackwardChains(problem, paths),
+        state=state,
         failure_folder=failure_folder,
     )
 
@@ -142,7 +148,7 @@ class TrainedStudy:
     @property
     def bound(self) -> dict[str, Any] | None:
         """The upper bound that a stopping rule needed after the last iteration; None without such a rule."""
-        return None if (found := self.context.upper_bound) is None else found.as_dict()
+        return None if (found := self.context.state.upper_bound) is None else found.as_dict()
 
     def simulated_cuts(self) -> Policy | CutPool:
         """Return the pool itself, or a policy where a simulation of the stored policy would see cuts in other slots."""

@@ -13,8 +13,8 @@ from cobre.comm import LocalConfig, create_communicator
 from cobre.io.case import load_case
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.training import passes as training_passes
-from cobre.sddp.training.context import first_stage_costs
 from cobre.sddp.training.loop import iterate
+from cobre.sddp.training.passes import drawn_openings, first_stage_costs, forward_step
 from cobre.solver.batches import PathOutputs
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
@@ -107,19 +107,19 @@ def test_bound_is_solved_again_without_a_pivot(case):
     with create_communicator(LocalConfig()) as comm:
         context = training_context(comm, study, make_solver(study, 1), 2)
         iterate(context, 1, None)
-        bound, bases = first_stage_costs(context, 2), context.bound_bases
-        context.start_counting()
+        bound, bases = first_stage_costs(context, 2), context.state.first_stage_bases
+        context.meter.restart()
         assert first_stage_costs(context, 3) == pytest.approx(bound, rel=1e-12)
-        assert context.counter.total.solves == bound.size
-        assert context.counter.total.pivots == 0
-        step = context.step(2, 0)  # the forward pass: the same LPs as long as no cut is inactive
-        opening = context.drawn_openings(step)
+        assert context.meter.solves.total.solves == bound.size
+        assert context.meter.solves.total.pivots == 0
+        step = forward_step(context, 2, 0)  # the forward pass: the same LPs as long as no cut is inactive
+        opening = drawn_openings(study.problem, step)
         start = np.tile(study.problem.initial_state, (2, 1))
         solved = context.solver.solve_paths([step], start, PathOutputs())
         assert solved.pivots == 0
         assert solved.objective[0] == pytest.approx(bound[0, opening], rel=1e-12)
-        context.go_back_to(replace(context.mark(), bound_bases=bases))
-        assert context.bound_bases is bases
+        context.state.restore(replace(context.state.mark(), first_stage_bases=bases))
+        assert context.state.first_stage_bases is bases
         context.pool.close()
 
 

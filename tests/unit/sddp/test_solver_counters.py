@@ -55,7 +55,9 @@ def test_an_iteration_counts_each_phase(tmp_path):
     context = context_of(case.write(tmp_path))
     iterated(context, 1)
     paths = len(context.team_paths)
-    solves = {str(phase): part.solves for phase, part in from_numbers(context.counter.numbers).items() if part.solves}
+    solves = {
+        str(phase): part.solves for phase, part in from_numbers(context.meter.solves.numbers).items() if part.solves
+    }
     assert solves == {"forward": 2 * paths, "backward": 3 * paths, "lower_bound": 3}
-    assert context.counter.total.solves == 5 * paths + 3
-    assert all(part.seconds > 0.0 for part in from_numbers(context.counter.numbers).values() if part.solves)
+    assert context.meter.solves.total.solves == 5 * paths + 3
+    assert all(part.seconds > 0.0 for part in from_numbers(context.meter.solves.numbers).values() if part.solves)

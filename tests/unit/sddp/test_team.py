@@ -9,7 +9,7 @@ from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.ranks import ALIGNMENT, WorkSplit
-from cobre.sddp.stage_solve import StageBatch
+from cobre.sddp.scenarios import StageBatch
 from cobre.sddp.team import (
     ArrayLayout,
     SolutionLayout,
@@ -54,15 +54,15 @@ def test_members_have_their_blocks_side_by_side(members):
     split = WorkSplit(10, 4)  # 3, 3, 2, 2
     for rank in members:
         team = Team(members, rank)
-        indices = team.indices(split)
-        assert indices[team.own(split)].tolist() == list(split.block(rank))
+        indices = team.items(split)
+        assert indices[team.own_rows(split)].tolist() == list(split.block(rank))
         assert len(indices) == sum(split.counts[member] for member in members)
 
 
 def test_a_rank_without_items_owns_an_empty_slice():
     split = WorkSplit(2, 4)
     team = Team((0, 1, 2, 3), 3)
-    assert len(team.indices(split)[team.own(split)]) == 0
+    assert len(team.items(split)[team.own_rows(split)]) == 0
 
 
 def test_one_rank_needs_no_tables(problem):

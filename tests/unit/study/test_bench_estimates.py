@@ -182,7 +182,7 @@ def test_memory_is_what_training_holds_after_the_last_iteration(iterations, more
     case = load_case(EXAMPLE, settings)
     study = prepare(case)
     with LocalCommunicator() as comm:
-        held = train_study(comm, ReadyStudy(study, make_solver(study, 1))).context
+        held = train_study(comm, ReadyStudy(study, make_solver(study, 1))).context.state
         measured = bench_case(case, stages=1, paths=1, rounds=1)
         assert (measured.cut_bytes, measured.state_bytes) == (held.pool.nbytes, held.visited.nbytes)
 

@@ -15,7 +15,8 @@ from cobre.policy.object import Policy
 from cobre.policy.store import load_policy, save_pool
 from cobre.sddp.cut_pool import CutPool, CutSet
 from cobre.sddp.records import IterationRecord, PhaseTimes
-from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.context import TrainingState
+from cobre.sddp.training.visited_states import VisitedStates
 from cobre.study.checkpoints import (
     CheckpointError,
     CheckpointPlan,
@@ -166,17 +167,17 @@ def test_what_goes_wrong_in_the_writing_thread_reaches_the_run(tmp_path, train, 
     trained = train()
     writer = CheckpointWriter(CheckpointPlan(tmp_path / "gone"), lambda: Fingerprint.of(study, solver), lambda *_: None)
     (tmp_path / "gone").rmdir()
-    writer.on_checkpoint(trained.context, trained.history, True)
+    writer.on_checkpoint(trained.context.state, trained.history, True)
     with pytest.raises(WriteError, match="gone"):
         writer.close()
 
 
 def test_a_snapshot_is_a_copy(train):
     trained = train()
-    taken = snapshot(trained.context, trained.history)
+    taken = snapshot(trained.context.state, trained.history)
     before = taken["intercepts"].copy()
     trained.context.pool.active[:] = 0
-    trained.context.bases[0].status[:] = 0
+    trained.context.state.bases[0].status[:] = 0
     assert np.array_equal(taken["intercepts"], before)
     assert taken["active"].any()
 
@@ -239,7 +240,7 @@ def test_each_iteration_says_whether_its_upper_bound_is_exact(tmp_path, train):
     done, path = train(), tmp_path / name(3)
     history = [replace(record, is_exact=record.iteration != 2) for record in done.history]
     facts = {"fingerprint": Fingerprint("1", "2", "3", "4").as_dict()}
-    write_arrays(path, facts, snapshot(done.context, history))
+    write_arrays(path, facts, snapshot(done.context.state, history))
     assert [record.is_exact for record in stored(path).history] == [True, False, True]
 
 
@@ -315,7 +316,7 @@ def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, stud
     comm = LocalCommunicator()
     trained = train_study(comm, ready)
     stages = trained.context.pool.num_stages
-    pool = trained.context.pool = CutPool(comm, stages, 100)
+    pool = trained.context.state.pool = CutPool(comm, stages, 100)
     slots = pool.reserve_slots(1, 500)
     for stage in range(stages - 1):
         pool.write(stage, slots, CutSet(np.arange(500.0), np.full((500, 100), float(stage))))
@@ -324,7 +325,7 @@ def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, stud
     writer = CheckpointWriter(CheckpointPlan(tmp_path), lambda: Fingerprint.of(study, solver), lambda *_: None)
 
     def keep():
-        writer.on_checkpoint(trained.context, trained.history, True)
+        writer.on_checkpoint(trained.context.state, trained.history, True)
         writer.close()
 
     assert whole > 2_000_000
@@ -341,8 +342,8 @@ def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, stud
         coefficients = found.large.read_on_rank_0("coefficients", stage * 50_000, 50_000)
         assert np.array_equal(coefficients.reshape(500, 100), pool.cuts(stage).coefficients)
         assert np.array_equal(found.arrays["intercepts"][stage], pool.cuts(stage).intercepts)
-    again = TrainingContext.__new__(TrainingContext)
-    again.pool, again.bases, again.began = CutPool(comm, stages, 100), [], 0.0
-    assert peak_bytes(lambda: restore(again, found)) < allowed + pool.nbytes
+    restored = CutPool(comm, stages, 100)
+    again = TrainingState(restored, [], VisitedStates(restored))
+    assert peak_bytes(lambda: restore(again, found, 1)) < allowed + pool.nbytes
     assert training_digest(trained.history, again.pool) == training_digest(trained.history, pool)
     comm.close()

@@ -50,9 +50,9 @@ def small(**others):
 
 def test_states_are_those_that_entered_each_stage(tmp_path):
     folder = small().write(tmp_path)
-    context, study = context_of(folder, keeps_states=True), asking(prepare(load_case(folder)))
+    context, study = context_of(folder, exports_states=True), asking(prepare(load_case(folder)))
     iterated(context, 3)
-    write_state_export(tmp_path / "out", study, context.visited)
+    write_state_export(tmp_path / "out", study, context.state.visited)
     table = read_results(tmp_path / "out" / "states")["states"]
     assert table.column_names == ["iteration", "stage_id", "forward_pass", "storage:0", "storage:3"]
     assert table.num_rows == 3 * 3 * 2
@@ -61,7 +61,7 @@ def test_states_are_those_that_entered_each_stage(tmp_path):
         (iteration, stage, path) for iteration in (1, 2, 3) for stage in range(3) for path in range(2)
     ]
     assert all((row["storage:0"], row["storage:3"]) == (40.0, 25.0) for row in rows if row["stage_id"] == 0)
-    *_, last = context.visited.tables()
+    *_, last = context.state.visited.tables()
     last = last.reshape(2, 3, 2)
     assert [rows[-1]["storage:0"], rows[-1]["storage:3"]] == last[1, 2].tolist()
 

@@ -74,9 +74,10 @@ class StartingBasis:
 
 @dataclass(frozen=True, slots=True)
 class FailedSolve:
-    """One solve that failed, with everything that went into it."""
+    """One solve that failed, with everything that went into it. stage: number of the program in the solver."""
 
     lp: StageLp
+    stage: int
     where: str
     status: str
     state: Floats
@@ -91,15 +92,14 @@ class FailedSolve:
         state, row = error.inputs.state, error.inputs.realisation
         inflow = lp.program.realised_inflow(state, noise.inflow_m3s[row])
         basis = StartingBasis.of(error.inputs)
-        return cls(lp, where, error.status, state, inflow, noise.load_mw[row], noise.availability[row], basis)
+        realised = inflow, noise.load_mw[row], noise.availability[row]
+        return cls(lp, error.inputs.stage, where, error.status, state, *realised, basis)
 
-    def as_error(
-        self, names: EntityNames, solver: LpSolver, stage: int, folder: Path | None, file_name: str
-    ) -> StageFailedError:
+    def as_error(self, names: EntityNames, solver: LpSolver, folder: Path | None, file_name: str) -> StageFailedError:
         """Return the failure in words, and write the LP to `folder` (None: nowhere) as `file_name`."""
         message, saved = self.explain(names), None
         if folder is not None:
-            saved = self.save(solver, stage, folder, file_name)
+            saved = self.save(solver, folder, file_name)
             message += f" The LP was saved as {saved}."
         return StageFailedError(message, self.lp.plan.data.stage.id, self.status, saved)
 
@@ -131,13 +131,13 @@ class FailedSolve:
                 "'penalty' or 'truncation' avoids this)"
             )
 
-    def save(self, solver: LpSolver, stage: int, folder: Path, name: str) -> Path:
+    def save(self, solver: LpSolver, folder: Path, name: str) -> Path:
         """Write the LP as MPS and its inputs as JSON, and return the path of the MPS file."""
         check_writable(folder)
         path = folder / f"{name}.mps"
         with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:  # the LP library opens the file by its name
             made = Path(scratch) / path.name
-            solver.save_failed(stage, made)
+            solver.save_failed(self.stage, made)
             write_file(path, made.read_bytes())
         content = {
             "stage_id": self.lp.plan.data.stage.id,

@@ -5,8 +5,8 @@
 `StoppingRule`  ends training; called at the end of every iteration (`cobre.core.stopping`, which defines it)
 `CutSelection`  decides which cuts are active; called after iterations in which it is due (`plugins.cut_selection`)
 
-Give objects to `cobre.train`, or register their classes by an entry point (`plugins.given`). All of them must be pure
-functions of their arguments: on every rank, the same arguments give the same result, bit for bit. So no clocks, no
+Give objects to `cobre.train`, or register their classes by an entry point (`plugins.user_plugins`). All of them must be
+pure functions of their arguments: on every rank, the same arguments give the same result, bit for bit. So no clocks, no
 random state, no memory of earlier calls. Ranks call them for different parts of the work, and not equally often, so
 they must not communicate:
 

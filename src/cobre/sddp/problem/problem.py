@@ -17,9 +17,9 @@ from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp, build_stage_lp, gives_same_lp, with_arrays_of
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
-from cobre.sddp.plugins.given import described, identity, is_plugin
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import Expectation, risk_measure
+from cobre.sddp.plugins.user_plugins import described, identity, is_plugin
 from cobre.sddp.problem.openings import StageOpenings, may_be_negative, realise
 from cobre.sddp.problem.scenario_tree import ScenarioTree
 from cobre.sddp.problem.unreachable_minimums import UnreachableMinimum, flags_of, unreachable_minimums

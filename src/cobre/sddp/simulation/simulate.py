@@ -13,11 +13,13 @@ from cobre.core.confidence import half_width_95, mean_and_std
 from cobre.io.storage.allocators import trim_heap
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool
+from cobre.sddp.lp.failure import FailedSolve
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION, Sampler
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.problem.scenario_tree import ScenarioTree
 from cobre.sddp.ranks import WorkSplit, gather_rows
-from cobre.sddp.records import Phase
+from cobre.sddp.records import Phase, SolveCounter
+from cobre.sddp.scenarios import StageBatch, StageResult, draw_noise, simulate_stages
 from cobre.sddp.simulation.spool import (
     JoinedNumbers,
     ScenarioColumns,
@@ -31,17 +33,15 @@ from cobre.sddp.simulation.spool import (
 )
 from cobre.sddp.simulation.tables import EntityIds, StageOutcome
 from cobre.sddp.simulation.wave import Wave, Waves
-from cobre.sddp.stage_solve import StageBatch, StageResult, sampled, simulate_stages, solve_paths
 from cobre.sddp.team import Team, taken_from
-from cobre.sddp.training.context import SolveCounter
 from cobre.solver.batches import (
     Bases,
     CutRows,
-    FailedInputs,
     LpSolver,
     PathBatch,
     PathOutputs,
     Realisations,
+    SolveFailedError,
     SolveStatistics,
     Step,
     no_bases,
@@ -74,7 +74,7 @@ class PolicySimulator:
             return self._simulate_tree(tree, scenarios, starts, out, team)
 
         def noise(stage: int) -> tuple[Realisations, Ints]:
-            return sampled(self.problem, self.sampler, SIMULATION_ITERATION, scenarios, stage)
+            return draw_noise(self.problem, self.sampler, SIMULATION_ITERATION, scenarios, stage)
 
         def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> StageBatch:
             shared = team.scenarios(self.problem.stages[stage].program, len(states))
@@ -125,7 +125,7 @@ class PolicySimulator:
         problem, stages = self.problem, range(self.problem.num_stages)
         cold = [no_bases(stage.program) for stage in problem.stages]
         if (tree := problem.tree) is None:
-            noise = [sampled(problem, self.sampler, SIMULATION_ITERATION, range(1), stage) for stage in stages]
+            noise = [draw_noise(problem, self.sampler, SIMULATION_ITERATION, range(1), stage) for stage in stages]
             pools, is_kept = list(stages), [True] * len(stages)
         else:
             is_kept = [problem.is_large(stage) for stage in stages]
@@ -148,11 +148,16 @@ class PolicySimulator:
     def _solve(
         self, scenarios: Sequence[int] | Indices, steps: Sequence[Step], states: Floats, out: PathOutputs
     ) -> PathBatch:
-        def name_failure(inputs: FailedInputs) -> tuple[str, str]:
-            scenario = scenarios[inputs.chain]
-            return f"simulated scenario {scenario}", f"scenario{scenario}-stage{inputs.stage}"
-
-        batch = solve_paths(self, steps, states, out, name_failure)
+        """Take scenarios through some stages. Where an LP fails, raise `StageFailedError` and save the LP."""
+        try:
+            batch = self.solver.solve_paths(steps, states, out)
+        except SolveFailedError as error:
+            scenario, stage = scenarios[error.inputs.chain], error.inputs.stage
+            [failed] = [step for step in steps if step.stage == stage]
+            where = f"simulated scenario {scenario}"
+            solve = FailedSolve.of(self.problem.stages[stage], where, error, failed.realisations)
+            file_name = f"scenario{scenario}-stage{stage}"
+            raise solve.as_error(self.problem.names, self.solver, self.failure_folder, file_name) from error
         self.counter.add(Phase.SIMULATION, batch)
         return batch
 
@@ -305,7 +310,7 @@ def _results(
     costs: Floats,
 ) -> Iterator[Floats]:
     """Yield the numbers of this rank's scenarios stage by stage, and add discounted stage costs to `costs`."""
-    numbers, own = scenarios.start + team.indices(split), team.own(split)
+    numbers, own = scenarios.start + team.items(split), team.own_rows(split)
     problem = simulator.problem
     weights = problem.discount_to_first_stage.tolist()
     if not len(numbers):

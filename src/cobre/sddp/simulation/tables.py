@@ -14,7 +14,7 @@ from cobre.core.stage_data import COMMITMENT, StateSlot
 from cobre.records import dataclass
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.lp.lp_builder import ABSENT
-from cobre.sddp.stage_solve import StageBatch
+from cobre.sddp.scenarios import StageBatch
 from cobre.solver.batches import Realisations
 
 # Decisions and duals of one stage in some scenarios, in plain units and $.

@@ -21,16 +21,18 @@ from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import IterationRecord, PhaseTimes, RankLoad
 from cobre.sddp.team import share_bases
-from cobre.sddp.training.context import (
-    Clock,
-    IterationMark,
-    IterationResult,
-    TrainingContext,
+from cobre.sddp.training.context import StateMark, TrainingContext, TrainingState
+from cobre.sddp.training.measurements import IterationResult
+from cobre.sddp.training.passes import (
+    add_cuts,
     expected_first_stage_end,
+    first_bases,
     first_stage_costs,
     lower_bound_of,
+    path_costs,
+    plan_backward,
+    run_forward,
 )
-from cobre.sddp.training.passes import add_cuts, path_costs, plan_backward, run_forward
 from cobre.sddp.training.policy_cost import BackwardCosts, measure_trial_points, simulated_costs, upper_bounds
 from cobre.sddp.training.tree_iteration import iterate_tree
 from cobre.sddp.training.visited_states import apply_selection
@@ -84,22 +86,22 @@ def _dropped_in_words(interruption: Interruption) -> str:
 def why_dropped(error: BaseException, own: Interruption) -> Interruption:
     """Return why an error means that an iteration was dropped, here or on another rank; NONE for any other failure.
 
-    own: what this rank has been asked for. Another rank says why when it aborts; it may have exited before that was
-    read, but then this rank was asked as well.
+    own: the interruption of this rank. Another rank gives the reason when it aborts; if it exited before that was read,
+    this rank was interrupted as well.
     """
     if isinstance(error, IterationDropped):
         return error.interruption
     if not isinstance(error, (AbortedError, PeerLostError)):
         return Interruption.NONE
-    told = [kind for kind in _STOPS if _dropped_in_words(kind) in str(error)]
-    return max(told, default=own)
+    received = [kind for kind in _STOPS if _dropped_in_words(kind) in str(error)]
+    return max(received, default=own)
 
 
 def _ignore_iteration(_: IterationRecord) -> None:
     """Do nothing: the default of `on_iteration`."""
 
 
-def no_checkpoint(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
+def no_checkpoint(_: TrainingState, _history: Sequence[IterationRecord], _is_last: bool) -> None:
     """Write no checkpoint: the default of `on_checkpoint`."""
 
 
@@ -112,13 +114,13 @@ class TrainingHooks:
     """Training callbacks, called on every rank.
 
     on_iteration: with the record of each complete iteration. on_checkpoint: after it, with the contents of a
-    checkpoint: the context, the whole history, and whether it was the last iteration. poll_interruption: called once an
+    checkpoint: the state, the whole history, and whether it was the last iteration. poll_interruption: called once an
     iteration; all ranks act on the answer of any rank. iterating: entered for each iteration; inside of it,
     `IterationDropped` may be raised.
     """
 
     on_iteration: Callable[[IterationRecord], None] = _ignore_iteration
-    on_checkpoint: Callable[[TrainingContext, Sequence[IterationRecord], bool], None] = no_checkpoint
+    on_checkpoint: Callable[[TrainingState, Sequence[IterationRecord], bool], None] = no_checkpoint
     poll_interruption: Callable[[], Interruption] = _never
     iterating: Callable[[], AbstractContextManager[object]] = nullcontext
 
@@ -148,11 +150,10 @@ def train(
     the first iteration is dropped.
     """
     done = list(history)
-    context.reads_first_stage = any(rule.reads_first_stage for rule in rules)
     if done and (stop := stop_at_resume(rules, done)):
         return TrainingOutcome(tuple(done), stop)
     while True:
-        before = context.mark()
+        before = context.state.mark()
         try:
             with hooks.iterating():
                 record, stop = _iterate_and_judge(context, rules, selection, hooks, done)
@@ -160,11 +161,11 @@ def train(
             dropped = _drop_iteration(context, before, hooks, error)
             if not done or (stop := dropped.stop) is None:
                 raise IterationDropped(dropped) from error
-            hooks.on_checkpoint(context, done, True)
+            hooks.on_checkpoint(context.state, done, True)
             return TrainingOutcome(tuple(done), stop, is_dropped=True)
         done.append(record)
         hooks.on_iteration(record)
-        hooks.on_checkpoint(context, done, stop is not None)
+        hooks.on_checkpoint(context.state, done, stop is not None)
         if stop is not None:
             return TrainingOutcome(tuple(done), stop)
 
@@ -177,17 +178,17 @@ def _iterate_and_judge(
     done: Sequence[IterationRecord],
 ) -> tuple[IterationRecord, Stop | None]:
     tree = context.problem.tree
-    measured = (
-        iterate(context, len(done) + 1, selection)
+    result = (
+        iterate(context, len(done) + 1, selection, reads_first_stage=any(rule.reads_first_stage for rule in rules))
         if tree is None
         else iterate_tree(context, tree, len(done) + 1, selection)
     )
-    history = [*done, iteration_record(context, measured, done)]
-    return finish_iteration(context, rules, history, measured, hooks.poll_interruption())
+    history = [*done, iteration_record(context, result, done)]
+    return finish_iteration(context, rules, history, hooks.poll_interruption())
 
 
 def _drop_iteration(
-    context: TrainingContext, before: IterationMark, hooks: TrainingHooks, error: BaseException
+    context: TrainingContext, before: StateMark, hooks: TrainingHooks, error: BaseException
 ) -> Interruption:
     """Restore the state before the iteration and abort the other ranks; raise errors of any other cause again."""
     reason = why_dropped(error, hooks.poll_interruption())
@@ -195,52 +196,53 @@ def _drop_iteration(
         raise error
     if context.comm.size > 1:
         context.comm.abort(str(IterationDropped(reason)))
-    context.go_back_to(before)
+    context.state.restore(before)
     return reason
 
 
-def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> IterationResult:
+def iterate(
+    context: TrainingContext, iteration: int, selection: CutSelection | None, *, reads_first_stage: bool = False
+) -> IterationResult:
     """Run one iteration: forward pass, backward pass that shares cuts at each stage, lower bound, cut selection.
 
     Costs of paths are gathered after the forward pass; states only where cut selection or an export reads them.
+    reads_first_stage: whether a stopping rule reads the state at the end of the first stage.
     """
-    problem, pool, split, team, own = context.problem, context.pool, context.split, context.team, context.own
-    context.start_counting()
-    clock = Clock()
+    problem, pool, split, team, own = context.problem, context.pool, context.split, context.team, context.own_rows
+    state, meter = context.state, context.meter
+    meter.restart()
 
     # Forward pass: the team's paths under the present policy
     paths = run_forward(context, iteration)
     slots = pool.reserve_slots(iteration, split.total)
     plans = plan_backward(context, paths, slots, range(problem.num_stages - 1, 0, -1))
-    clock.lap("forward")
+    meter.lap("forward")
     team.wait("paths")
     costs = context.gather(split, path_costs(problem, paths, own).reshape(-1, 1), "path costs")[:, 0]
-    if (selection is not None and selection.reads_states) or context.keeps_states:
-        context.traffic.add("trial states", context.visited.add(context.comm, split, paths.states[:, own]))
-    clock.lap("exchange")
+    if state.visited.are_read(selection):
+        meter.count_bytes("trial states", state.visited.add(context.comm, split, paths.states[:, own]))
+    meter.lap("exchange")
 
     # Backward pass: cuts of every stage at the trial points
-    drawn_costs = [add_cuts(context, iteration, plan, paths, clock) for plan in plans][::-1]
-    context.bases = share_bases(context.comm, team, [context.basis_from(bases) for bases in paths.bases])
-    context.traffic.add("bases", sum(bases.status.nbytes + bases.cuts.nbytes for bases in context.bases))
-    clock.lap("exchange")
+    drawn_costs = [add_cuts(context, iteration, plan, paths) for plan in plans][::-1]
+    state.bases = share_bases(context.comm, team, first_bases(paths))
+    meter.count_bytes("bases", sum(bases.status.nbytes + bases.cuts.nbytes for bases in state.bases))
+    meter.lap("exchange")
 
     # Lower bound, cost of the policy, cut selection
     first_costs = first_stage_costs(context, iteration)
-    bound_value = lower_bound_of(context, first_costs)
-    first_stage_end = expected_first_stage_end(context, iteration) if context.reads_first_stage else None
-    clock.lap("bound")
+    bound_value = lower_bound_of(problem, first_costs)
+    first_stage_end = expected_first_stage_end(context, iteration) if reads_first_stage else None
+    meter.lap("bound")
     backward = BackwardCosts(iteration, slots, first_costs[0], drawn_costs)
     trial_points, cost_sample = measure_trial_points(context, paths, backward)
-    clock.lap("exchange")
+    meter.lap("exchange")
     if selection is not None and selection.is_due(iteration):
-        kept = context.selection_states
-        exchanged = apply_selection(
-            context.comm, pool, selection, context.visited, iteration, kept, context.solver.poll
-        )
-        context.traffic.add("active cuts", exchanged)
-        clock.lap("bound")
-    return IterationResult(iteration, bound_value, costs, clock, None, trial_points, cost_sample, first_stage_end)
+        states, poll = state.selection_states, context.solver.poll
+        exchanged = apply_selection(context.comm, pool, selection, state.visited, iteration, states, poll)
+        meter.count_bytes("active cuts", exchanged)
+        meter.lap("bound")
+    return IterationResult(iteration, bound_value, costs, None, trial_points, cost_sample, first_stage_end)
 
 
 # The end of an iteration: one exchange in which ranks agree whether to stop, and share their loads.
@@ -252,42 +254,42 @@ FIRST_PIECE = FIRST_COUNT + records.WIDTH
 
 
 def iteration_record(
-    context: TrainingContext, measured: IterationResult, done: Sequence[IterationRecord] = ()
+    context: TrainingContext, result: IterationResult, done: Sequence[IterationRecord] = ()
 ) -> IterationRecord:
     """Return the record of an iteration as this rank knows it; `finish_iteration` adds the work of other ranks.
 
     done: earlier iterations.
     """
-    is_exact = measured.exact is not None
-    mean, spread = (measured.exact, 0.0) if measured.exact is not None else mean_and_std(measured.costs.tolist())
-    total, seconds = context.counter.total, measured.clock.seconds
+    is_exact = result.exact is not None
+    mean, spread = (result.exact, 0.0) if result.exact is not None else mean_and_std(result.costs.tolist())
+    total, seconds = context.meter.solves.total, context.meter.seconds
     times = PhaseTimes(seconds["forward"], seconds["backward"], seconds["bound"], seconds["exchange"], total.seconds)
     return IterationRecord(
-        iteration=measured.iteration,
-        lower_bound=measured.lower_bound,
+        iteration=result.iteration,
+        lower_bound=result.lower_bound,
         upper_bound=mean,
         upper_bound_std=spread,
-        forward_passes=len(measured.costs),
+        forward_passes=len(result.costs),
         solves=total.solves,
         simplex_iterations=total.pivots,
         cuts=context.pool.count,
-        elapsed_s=time.monotonic() - context.began,
+        elapsed_s=time.monotonic() - context.state.began,
         times=times,
         cuts_active=int(context.pool.active.sum()),
         is_exact=is_exact,
-        trial_points=measured.trial_points,
-        cost_sample=measured.cost_sample,
-        policy_cost=_policy_cost(context, measured, done),
-        first_stage_end=measured.first_stage_end,
+        trial_points=result.trial_points,
+        cost_sample=result.cost_sample,
+        policy_cost=_policy_cost(context, result, done),
+        first_stage_end=result.first_stage_end,
     )
 
 
 def _policy_cost(
-    context: TrainingContext, measured: IterationResult, done: Sequence[IterationRecord]
+    context: TrainingContext, result: IterationResult, done: Sequence[IterationRecord]
 ) -> PolicyCost | None:
-    if measured.exact is not None:
-        return PolicyCost(measured.exact, 0.0)
-    samples = [*(record.cost_sample for record in done), measured.cost_sample]
+    if result.exact is not None:
+        return PolicyCost(result.exact, 0.0)
+    samples = [*(record.cost_sample for record in done), result.cost_sample]
     return latest_cost(samples, is_estimate=not context.problem.is_risk_neutral)
 
 
@@ -295,7 +297,6 @@ def finish_iteration(
     context: TrainingContext,
     rules: Sequence[StoppingRule],
     history: Sequence[IterationRecord],
-    measured: IterationResult,
     interruption: Interruption,
 ) -> tuple[IterationRecord, Stop | None]:
     """Return the last record with all ranks' work in it, and why to stop, or None.
@@ -304,7 +305,7 @@ def finish_iteration(
     """
     reasons = _reasons(rules, history, simulated_costs(context, rules, history), upper_bounds(context, rules, history))
     rule = next((number for number, reason in enumerate(reasons) if reason), -1)
-    table = _gather(context, measured, rule, interruption)
+    table = _gather(context, rule, interruption)
     solver = records.from_numbers(table[:, FIRST_COUNT:FIRST_PIECE].sum(axis=0))
     total = sum(solver.values(), SolveStatistics())
     record = replace(
@@ -313,7 +314,7 @@ def finish_iteration(
         simplex_iterations=total.pivots,
         solver=solver,
         loads=_loads(table),
-        traffic_bytes=context.traffic.by_purpose,
+        traffic_bytes=dict(context.meter.traffic_bytes),
     )
     number = int(table[0, RULE])
     if number >= 0:
@@ -337,10 +338,10 @@ def _reasons(
     return [rule.reason_to_stop(history, simulated, bound) for rule, bound in zip(rules, found, strict=True)]
 
 
-def _gather(context: TrainingContext, measured: IterationResult, rule: int, interruption: Interruption) -> Floats:
-    counter, clock = context.counter, measured.clock
-    facts = [rule, int(interruption), counter.total.seconds, clock.seconds["exchange"]]
-    own = np.array([[*facts, *counter.numbers, *clock.work]], np.float64)
+def _gather(context: TrainingContext, rule: int, interruption: Interruption) -> Floats:
+    meter = context.meter
+    facts = [rule, int(interruption), meter.solves.total.seconds, meter.seconds["exchange"]]
+    own = np.array([[*facts, *meter.solves.numbers, *meter.work]], np.float64)
     size = context.comm.size
     return context.gather(WorkSplit(size, size), own, "end of the iteration")
 

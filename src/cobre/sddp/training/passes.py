@@ -1,20 +1,24 @@
-"""Forward and backward pass of an iteration."""
+"""The solves of an iteration: forward pass, backward pass and lower bound."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre._native import average_cuts
 from cobre.comm import Communicator
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool, stray_coefficients
+from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit, gather_rows
 from cobre.sddp.records import Phase
-from cobre.sddp.stage_solve import StageSolve, discounted_costs
-from cobre.sddp.training.context import Clock, TrainingContext
-from cobre.solver.batches import Bases, Batch, Chains, NewCuts, Outputs, PathOutputs
+from cobre.sddp.scenarios import discounted_costs, draw_noise
+from cobre.sddp.training.chains import LowerBoundChains
+from cobre.sddp.training.context import TrainingContext
+from cobre.solver.batches import Bases, Batch, Chains, NewCuts, Outputs, PathOutputs, Step
 
 # The forward pass: every path through the stages under the present policy, all paths of a team side by side.
 
@@ -28,21 +32,56 @@ class Paths:
     positions: list[Ints]  # by stage and path: the sampled realisation among the openings, driest first
     objective: Floats  # stages x paths
     future_cost: Floats
-    drawn: list[Indices] | None = None  # by stage and path: the opening, -1 where noise is none; None: not wanted
+    drawn: list[Indices] | None = None  # by stage and path: as `drawn_openings`; None where paths are no cost sample
 
 
 def run_forward(context: TrainingContext, iteration: int) -> Paths:
     """Take the team's paths from the first stage to the last; complete when the team has waited."""
     problem = context.problem
-    steps = [context.step(iteration, stage) for stage in range(problem.num_stages)]
+    steps = [forward_step(context, iteration, stage) for stage in range(problem.num_stages)]
     first = np.tile(problem.initial_state, (len(context.team_paths), 1))
     out = PathOutputs(basis=True, shared=context.team.paths())
     solved = context.solve_paths(Phase.FORWARD, iteration, steps, first, out)
     bases = [Bases(status, cuts) for status, cuts in zip(solved.basis_status, solved.basis_cuts, strict=True)]
-    planned = context.backward_chains
-    positions = [planned.positions(step.stage, step.realisations, step.realisation_index) for step in steps]
-    drawn = [context.drawn_openings(step) for step in steps] if context.samples_policy_cost else None
+    chains = context.backward_chains
+    positions = [chains.positions(step.stage, step.realisations, step.realisation_index) for step in steps]
+    drawn = [drawn_openings(problem, step) for step in steps] if context.samples_policy_cost else None
     return Paths(solved.states, bases, positions, solved.objective, solved.future_cost, drawn)
+
+
+def forward_step(context: TrainingContext, iteration: int, stage: int) -> Step:
+    """Return the forward step of one stage for the team's paths: their noise, and the bases that they start from."""
+    state, paths = context.state, context.team_paths
+    noise, realisation_index = draw_noise(context.problem, context.sampler, iteration, paths, stage)
+    if (draws := state.risk_draws) is not None:
+        noise, realisation_index = draws.override_draws(iteration, paths, stage, (noise, realisation_index))
+    rows = context.pool.rows(stage)
+    if stage == 0 and (bases := state.first_stage_bases) is not None:
+        positions = context.backward_chains.positions(stage, noise, realisation_index)
+        nearest = context.problem.openings[stage].order[positions]
+        return Step(stage, rows, noise, realisation_index, bases, basis_index=nearest)
+    return Step(stage, rows, noise, realisation_index, state.bases[stage], *context.carried_bases[stage])
+
+
+def drawn_openings(problem: Problem, step: Step) -> Indices:
+    """Return, by path of the team, the opening that it draws in a step; -1 where its noise is not an opening."""
+    opening, index = problem.openings[step.stage], step.realisation_index.astype(np.int64)
+    if step.realisations is opening.realisations:
+        return index
+    first = len(step.realisations.inflow_m3s) - opening.count  # `RiskDraws.override_draws` puts openings last
+    return np.where(index >= first, index - first, -1)
+
+
+def first_bases(paths: Paths) -> list[Bases]:
+    """Copy the basis of the first path, by stage; without a path, one to receive it into from another rank."""
+    return [_first_basis(bases) for bases in paths.bases]
+
+
+def _first_basis(bases: Bases) -> Bases:
+    if not len(bases.status):
+        widths = bases.status.shape[1], bases.cuts.shape[1]
+        return Bases(np.zeros((1, widths[0]), np.int8), np.full((1, widths[1]), -1, np.int32))
+    return Bases(bases.status[:1].copy(), bases.cuts[:1].copy())
 
 
 def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
@@ -71,11 +110,11 @@ def plan_backward(context: TrainingContext, paths: Paths, slots: range, stages: 
 
     All stages at once: between two of them caches are full of LPs, and the same lines take four times as long.
     """
-    planned = context.backward_chains
+    chains = context.backward_chains
     return [
         BackwardStage(
             stage,
-            planned.chains(stage, paths.states[stage], paths.bases[stage], paths.positions[stage]),
+            chains.chains(stage, paths.states[stage], paths.bases[stage], paths.positions[stage]),
             slots,
             _cut_target(context, stage, slots),
         )
@@ -83,29 +122,28 @@ def plan_backward(context: TrainingContext, paths: Paths, slots: range, stages: 
     ]
 
 
-def add_cuts(
-    context: TrainingContext, iteration: int, plan: BackwardStage, paths: Paths, clock: Clock
-) -> Floats | None:
-    """Solve a stage at all trial points, and give the stage before a cut for each of them.
+def add_cuts(context: TrainingContext, iteration: int, plan: BackwardStage, paths: Paths) -> Floats | None:
+    """Solve a stage at all trial points, and add a cut for each of them to the stage before.
 
-    Returns the costs of the openings that this rank's paths drew, scaled; None where they are not wanted.
+    Returns the costs of the openings that this rank's paths drew, scaled; None where paths are no cost sample.
 
-    Where one memory is seen by all ranks the solver makes the cuts, and ranks wait for each other once. Elsewhere, and
-    for risk measures that look at more than the order of costs, they wait, make cuts of their own paths, and exchange.
+    Where all ranks share one memory the solver makes the cuts, and ranks wait for each other once. Elsewhere, and for
+    risk measures that depend on more than the order of costs, each rank makes the cuts of its own paths, and ranks
+    exchange them.
     """
+    stage, slots, pool, meter = plan.stage - 1, plan.slots, context.pool, context.meter
     solved = solve_openings(context, iteration, plan)
-    clock.lap("backward")
+    meter.lap("backward")
     context.team.wait("openings")
-    clock.lap("exchange")
-    stage, slots, pool = plan.stage - 1, plan.slots, context.pool
+    meter.lap("exchange")
     if plan.cuts is not None:
         pool.activate(stage, slots)
     else:
         cuts = make_cuts(context, plan.stage, paths, solved)
-        clock.lap("backward")
+        meter.lap("backward")
         exchange_cuts(context.comm, context.split, pool, stage, slots, cuts)
-        clock.lap("exchange")
-    context.traffic.add("cuts", len(slots) * pool.cut_bytes(stage))
+        meter.lap("exchange")
+    meter.count_bytes("cuts", len(slots) * pool.cut_bytes(stage))
     return _drawn_costs(context, plan.stage, paths, solved)
 
 
@@ -113,10 +151,11 @@ def _drawn_costs(context: TrainingContext, stage: int, paths: Paths, solved: Bat
     """Return, by own path, the cost of the opening that it drew; valid until the stage after the next is solved."""
     if paths.drawn is None:
         return None
-    costs = solved.objective.reshape(-1, context.problem.openings[stage].count)[context.own]
-    if context.risk_draws is not None:
-        context.risk_draws.note_costs(stage, costs)
-    drawn: Floats = costs[np.arange(len(costs)), paths.drawn[stage][context.own]]  # -1: any, as it is not used
+    own = context.own_rows
+    costs = solved.objective.reshape(-1, context.problem.openings[stage].count)[own]
+    if context.state.risk_draws is not None:
+        context.state.risk_draws.note_costs(stage, costs)
+    drawn: Floats = costs[np.arange(len(costs)), paths.drawn[stage][own]]  # -1: any, as it is not used
     return drawn
 
 
@@ -125,7 +164,7 @@ def solve_openings(context: TrainingContext, iteration: int, plan: BackwardStage
     stage, chains = plan.stage, plan.chains
     shared = context.team.solves(len(chains.realisation_index), context.problem.dimension)
     out = Outputs(gradient=True, cuts=plan.cuts, shared=shared)
-    batch = context.solve(Phase.BACKWARD, iteration, StageSolve(stage, chains, out))
+    batch = context.solve(Phase.BACKWARD, iteration, stage, chains, out)
     if plan.cuts is not None and batch.has_stray_coefficients:
         raise stray_coefficients(stage - 1)
     return batch
@@ -136,7 +175,7 @@ def make_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch)
 
     cost-to-go >= cost + gradient . (x - state), averaged over openings as the risk measure says.
     """
-    problem, own, count = context.problem, context.own, context.problem.openings[stage].count
+    problem, own, count = context.problem, context.own_rows, context.problem.openings[stage].count
     states = paths.states[stage, own]
     costs = solved.objective.reshape(-1, count)[own]
     weights = np.ascontiguousarray(problem.risk[stage - 1].weights(costs))
@@ -166,3 +205,67 @@ def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: in
         if pool.is_leader:
             pool.write_at(stage, slots.start, table)
     pool.publish(stage, slots)
+
+
+# The lower bound: the risk-adjusted cost of the first stage over all its openings.
+
+
+def lower_bound(context: TrainingContext, iteration: int) -> float:
+    """Return the lower bound in $, with all cuts that were ever made, also those that selection deactivated."""
+    return lower_bound_of(context.problem, first_stage_costs(context, iteration))
+
+
+def lower_bound_of(problem: Problem, costs: Floats) -> float:
+    """Return the risk of the costs of the first stage's openings (1 x openings, scaled), in $."""
+    return float(weighted(problem.risk[0].weights(costs), costs)[0]) * problem.cost_scale
+
+
+def first_stage_costs(context: TrainingContext, iteration: int) -> Floats:
+    """Solve the first stage for each of its openings with all cuts; return scaled costs, 1 x openings.
+
+    In a large stage each opening starts from its optimal basis of the last lower bound, and its new one is kept.
+    """
+    state, keeps_bases = context.state, context.problem.is_large(0) and context.problem.tree is None
+    if state.first_stage_bases is None:
+        plan = context.lower_bound_chains
+        chains = plan.from_stage_basis(state.bases[0])
+    else:
+        plan = context.lower_bound_restarts
+        chains = plan.from_opening_bases(state.first_stage_bases)
+    count = len(plan.realisation_index)
+    shared = plan.team.bound(count) if keeps_bases else plan.team.solves(count, 0)
+    out = Outputs(basis=keeps_bases, shared=shared)
+    batch = context.solve(Phase.LOWER_BOUND, iteration, 0, chains, out, all_cuts=True)
+    plan.team.wait("lower bound")
+    if keeps_bases:
+        tables = (batch.basis_status, batch.basis_cuts)
+        state.first_stage_bases = Bases(*(_by_opening(context, plan, table) for table in tables))
+    # The gathering ends the job: no member begins another one before all have read the tables.
+    table = context.gather(plan.split, plan.by_chain(batch.objective)[plan.own_rows], "lower bound")
+    return np.ascontiguousarray(plan.by_opening(table).T)
+
+
+def _by_opening(context: TrainingContext, plan: LowerBoundChains, results: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy of the results of the team's openings, with those of other teams, by opening."""
+    rows = plan.by_chain(results)
+    if len(plan.team.members) < context.comm.size:
+        rows = context.gather(plan.split, rows[plan.own_rows], "bases of the lower bound")
+    return plan.by_opening(rows)
+
+
+def expected_first_stage_end(context: TrainingContext, iteration: int) -> tuple[float, ...] | None:
+    """Return the mean over openings of the state at the end of the first stage, with all cuts; None but on rank 0.
+
+    Rank 0 solves the first stage once more for this, without the others.
+    """
+    if context.comm.rank != 0:
+        return None
+    problem, opening = context.problem, context.problem.openings[0]
+    states = np.tile(problem.initial_state, (opening.count, 1))
+    numbers = np.arange(opening.count, dtype=np.int32)
+    chains = Chains.single(states, opening.realisations, numbers, context.state.bases[0])
+    if (bases := context.state.first_stage_bases) is not None:  # optimal, as `first_stage_costs` has left them
+        chains = Chains(states, chains.start, opening.realisations, numbers, bases, numbers)
+    batch = context.solve(Phase.LOWER_BOUND, iteration, 0, chains, Outputs(), all_cuts=True)
+    ends = problem.stages[0].program.next_states(states, batch.decided, batch.inflow)
+    return tuple((np.add.accumulate(ends, axis=0)[-1] / opening.count).tolist())

@@ -31,7 +31,7 @@ from cobre.sddp.plugins.interfaces import EVALUATION_BIT, Sampler, StoppingRule
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import IterationRecord, Phase, TrialPoints
-from cobre.sddp.stage_solve import StageBatch, discounted_costs, sampled, simulate_stages
+from cobre.sddp.scenarios import StageBatch, discounted_costs, draw_noise, simulate_stages
 from cobre.sddp.team import Team
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.passes import Paths
@@ -65,7 +65,7 @@ def measure_trial_points(
 
     The sample is that of the policy's cost: None where paths are drawn neither from the openings nor by their weights.
     """
-    problem, own, draws = context.problem, context.own, context.risk_draws
+    problem, own, draws = context.problem, context.own_rows, context.state.risk_draws
     if problem.num_stages == 1:
         return None, None
     first = backward.slots.start + context.split.block(context.comm.rank).start
@@ -93,7 +93,7 @@ def _cost_sample(context: TrainingContext, found: Floats) -> CostSample | None:
     """Sample the policy's cost from the paths drawn by weight, or from all where openings count alike."""
     if not context.samples_policy_cost:
         return None
-    draws = context.risk_draws
+    draws = context.state.risk_draws
     is_plain = context.problem.is_risk_neutral and context.sampler.is_representative
     counted = found if draws is None or is_plain else found[: draws.paths]
     return CostSample.of(counted[:, POLICY_COST].tolist())
@@ -101,7 +101,7 @@ def _cost_sample(context: TrainingContext, found: Floats) -> CostSample | None:
 
 def _policy_costs(context: TrainingContext, paths: Paths, backward: BackwardCosts, values: Floats) -> Floats:
     """Return, by own path, its cost without the effect of chance, in $ of the first stage; 0 where not wanted."""
-    problem, own, draws = context.problem, context.own, context.risk_draws
+    problem, own, draws = context.problem, context.own_rows, context.state.risk_draws
     if paths.drawn is None:
         return np.zeros((values.shape[1], 1))
     weights = problem.risk[0].weights(backward.first[None])[0]
@@ -137,7 +137,7 @@ def _own_effects(
     That is known at the state where the path left the stage: the value there less what all other cuts say of it, the
     new ones of other paths included. It is no more than all new cuts together added.
     """
-    problem, own, pool, slots = context.problem, context.own, context.pool, backward.slots
+    problem, own, pool, slots = context.problem, context.own_rows, context.pool, backward.slots
     numbers = np.arange(len(slots))[:, None] == context.team_paths[own]
     found = np.zeros_like(objective)
     for stage in range(problem.num_stages - 1):
@@ -197,7 +197,7 @@ def upper_bounds(
     plans = [rule.needs_bound(history) for rule in rules]
     iteration = history[-1].iteration
     found = [None if plan is None else find_upper_bound(context, plan, iteration) for plan in plans]
-    context.upper_bound = next((bound for bound in found if bound is not None), None)
+    context.state.upper_bound = next((bound for bound in found if bound is not None), None)
     return found
 
 
@@ -210,7 +210,7 @@ def evaluate_policy(context: TrainingContext, iteration: int, replications: int)
     split = WorkSplit(replications, context.comm.size)
     sampler = context.sampler.for_scenarios(replications)
     with closing(Team.for_scenarios(context.comm, context.pool.memory, context.problem, split)) as team:
-        costs = _path_costs(context, sampler, iteration, team.indices(split), team)[team.own(split)]
+        costs = _path_costs(context, sampler, iteration, team.items(split), team)[team.own_rows(split)]
     return context.gather(split, costs.reshape(-1, 1), "costs of simulated paths")[:, 0]
 
 
@@ -218,11 +218,11 @@ def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, path
     problem = context.problem
 
     def noise(stage: int) -> tuple[Realisations, Ints]:
-        return sampled(problem, sampler, iteration | EVALUATION_BIT, paths, stage)
+        return draw_noise(problem, sampler, iteration | EVALUATION_BIT, paths, stage)
 
     def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> StageBatch:
         rows = context.pool.rows(stage, all_cuts=True)
-        step = Step(stage, rows, realisations, realisation_index, context.bases[stage])
+        step = Step(stage, rows, realisations, realisation_index, context.state.bases[stage])
         out = PathOutputs(shared=team.scenarios(problem.stages[stage].program, len(states)))
         batch = context.solve_paths(Phase.SIMULATION, iteration, [step], states, out)
         team.wait("simulated paths")

@@ -53,7 +53,7 @@ class RiskDraws:
         chosen: Indices = np.searchsorted(reached, draws * reached[-1], side="right").astype(np.int64)
         return np.minimum(chosen, len(reached) - 1)
 
-    def mixed(
+    def override_draws(
         self, iteration: int, numbers: Indices, stage: int, others: tuple[Realisations, Ints]
     ) -> tuple[Realisations, Ints]:
         """Return the noise of paths at a stage: weighted ones draw openings, the rest keeps the sampler's noise."""

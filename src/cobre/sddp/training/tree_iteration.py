@@ -16,8 +16,9 @@ from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.sddp.problem.scenario_tree import ScenarioTree
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase
-from cobre.sddp.stage_solve import StageSolve
-from cobre.sddp.training.context import Clock, IterationResult, TrainingContext, lower_bound
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.measurements import IterationResult
+from cobre.sddp.training.passes import lower_bound
 from cobre.sddp.training.visited_states import apply_selection
 from cobre.solver.batches import Bases, Batch, Chains, Outputs, no_bases
 
@@ -39,7 +40,7 @@ class TeamTreeNodes:
     def of(cls, context: TrainingContext, stage: int, count: int) -> "TeamTreeNodes":
         """Return the team's share of a stage with `count` nodes."""
         split = WorkSplit(count, context.comm.size)
-        return cls(context, stage, split, context.team.indices(split))
+        return cls(context, stage, split, context.team.items(split))
 
     def new_rows(self) -> Floats:
         """Return a row for each node, an intercept or cost beside an entry for each state; all members see them."""
@@ -69,7 +70,7 @@ class TeamTreeNodes:
         """Gather the rows of all nodes of the stage, once all members have solved what they took."""
         self.context.team.wait(purpose)
         # A copy: a member that has all rows may begin the next job, which reuses the memory.
-        own = rows[self.context.team.own(self.split)].copy()
+        own = rows[self.context.team.own_rows(self.split)].copy()
         return self.context.gather(self.split, own, purpose)
 
 
@@ -87,27 +88,27 @@ def iterate_tree(
     context: TrainingContext, tree: ScenarioTree, iteration: int, selection: CutSelection | None
 ) -> IterationResult:
     """Run one iteration over a tree: forward pass, backward pass, and bounds, which are exact."""
-    context.start_counting()
-    clock, stages = Clock(), context.problem.num_stages
+    meter, state, stages = context.meter, context.state, context.problem.num_stages
+    meter.restart()
     visited = _forward(context, tree, iteration)
-    clock.lap("forward")
+    meter.lap("forward")
     slots = context.pool.reserve_slots(iteration, 1)
     for stage in range(stages - 1, 0, -1):
         cuts = _cuts(context, tree, iteration, stage, visited[stage])
         context.pool.write_node_cuts(tree.nodes(stage - 1), slots.start, cuts)
-        clock.lap("backward")
+        meter.lap("backward")
     bound_value = lower_bound(context, iteration)
-    clock.lap("bound")
-    if (selection is not None and selection.reads_states) or context.keeps_states:
+    meter.lap("bound")
+    if state.visited.are_read(selection):
         split = WorkSplit(1, context.comm.size)
         own = split.block(context.comm.rank)
-        context.visited.add(context.comm, split, _states(visited)[:, own.start : own.stop])
+        state.visited.add(context.comm, split, _states(visited)[:, own.start : own.stop])
     if selection is not None and selection.is_due(iteration):
-        kept, poll = context.selection_states, context.solver.poll
-        apply_selection(context.comm, context.pool, selection, context.visited, iteration, kept, poll)
-    clock.lap("bound")
+        states, poll = state.selection_states, context.solver.poll
+        apply_selection(context.comm, context.pool, selection, state.visited, iteration, states, poll)
+    meter.lap("bound")
     values = tree_value(context, tree, [found.costs for found in visited])
-    return IterationResult(iteration, bound_value, _path_costs(context, tree, visited), clock, values)
+    return IterationResult(iteration, bound_value, _path_costs(context, tree, visited), values)
 
 
 def policy_value(context: TrainingContext, tree: ScenarioTree) -> float:
@@ -220,8 +221,7 @@ def _solve(
     outputs: Outputs,
 ) -> Batch:
     node = tree.first[stage] + int(chains.realisation_index[0])
-    work = StageSolve(stage, chains, outputs, pool_number=node)
-    return context.solve(phase, iteration, work)
+    return context.solve(phase, iteration, stage, chains, outputs, node=node)
 
 
 def _states(visited: list[VisitedNodes]) -> Floats:

@@ -30,13 +30,13 @@ LABEL = "trial states"
 class VisitedStates:
     """States of all iterations in order, and in each in the order of forward passes; the same on all ranks.
 
-    keeps_all: every entry at every stage start, for an export; otherwise what the pool's cuts can depend on. window:
-    number of latest iterations whose states selection reads, and which are kept unless all are; None: all.
+    has_all_entries: every entry at every stage start, for an export; otherwise what the pool's cuts can depend on.
+    window: number of latest iterations whose states selection reads, and which are kept unless all are; None: all.
     """
 
-    def __init__(self, pool: CutPool, *, keeps_all: bool = False, window: int | None = None) -> None:
+    def __init__(self, pool: CutPool, *, has_all_entries: bool = False, window: int | None = None) -> None:
         self._pool = pool
-        self._keeps_all = keeps_all
+        self.has_all_entries = has_all_entries
         self._window = window
         self._entries: list[Indices] = []  # by stage start; known when the first states arrive
         self._regions: list[SharedRegion] = []
@@ -45,6 +45,10 @@ class VisitedStates:
         self._rows: list[int] = []  # states in each chunk that are there
         self.iterations: list[int] = []  # states of each iteration that is kept
         self.times_added = 0  # iterations whose states were added, also those that are not kept any more
+
+    def are_read(self, selection: CutSelection | None) -> bool:
+        """Return whether an export or a cut selection reads the states, so that iterations must add theirs."""
+        return self.has_all_entries or (selection is not None and selection.reads_states)
 
     def __len__(self) -> int:
         """Return the number of states at each stage start, over all iterations."""
@@ -145,7 +149,7 @@ class VisitedStates:
         everything, nothing = np.arange(dimension), np.zeros(0, np.int64)
         for stage_start in range(num_stage_starts):
             read = self._pool.components(stage_start - 1) if stage_start else nothing
-            self._entries.append(everything if self._keeps_all else read)
+            self._entries.append(everything if self.has_all_entries else read)
             self._chunks.append([])
             self._writable.append([])
 
@@ -177,7 +181,7 @@ class VisitedStates:
 
     def _forget(self) -> None:
         """Release the oldest chunks that are outside the window; their memory is freed with the last view."""
-        if self._window is None or self._keeps_all:
+        if self._window is None or self.has_all_entries:
             return
         while sum(self._rows[1:]) >= self._recent:
             rows = self._rows.pop(0)

@@ -14,7 +14,8 @@ from cobre.records import dataclass
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.training.context import TrainingContext, lower_bound
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.passes import lower_bound
 from cobre.sddp.training.tree_iteration import policy_value as value_on_nodes
 from cobre.sddp.upper_bounds.inner import inner_bound, risk_into, solve_all_openings, state_variables
 from cobre.stochastic.random.seeds import BOUND_BASE, uniform_draws

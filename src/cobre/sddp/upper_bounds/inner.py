@@ -21,7 +21,6 @@ from cobre.sddp.problem.openings import StageOpenings
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.records import Phase
-from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Batch, Chains, CutRows, LpSolver, Outputs, Realisations, SolveFailedError, no_bases
 from cobre.solver.program import Corrections, Names, StageProgram
@@ -385,8 +384,7 @@ def solve_all_openings(context: TrainingContext, stage: int, states: Floats) -> 
     problem = context.problem
     opening, program = problem.openings[stage], problem.stages[stage].program
     chains = chains_over_openings(opening, states, program)
-    work = StageSolve(stage, chains, Outputs(), all_cuts=True)
-    batch = context.solve(Phase.SIMULATION, 0, work)
+    batch = context.solve(Phase.SIMULATION, 0, stage, chains, Outputs(), all_cuts=True)
     leaving = program.next_states(np.repeat(states, opening.count, axis=0), batch.decided, batch.inflow)
     return _results(problem, stage, batch, leaving, (len(states), opening.count))
 
@@ -482,7 +480,7 @@ class _Sweep:
             cuts, number = NO_CUTS, self.number
             chains = chains_over_openings(opening, with_lags(program, states), program)
         batch = context.solver.solve(number, cuts, chains, Outputs())
-        context.counter.add(Phase.SIMULATION, batch)
+        context.meter.solves.add(Phase.SIMULATION, batch)
         return batch.objective.reshape(len(states), opening.count)
 
     def _agreed(self, slopes: Slopes) -> Slopes:

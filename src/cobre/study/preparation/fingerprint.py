@@ -14,8 +14,8 @@ from cobre.core.case import Case
 from cobre.core.file_names import CONFIG_FILE
 from cobre.errors import CobreError
 from cobre.records import dataclass
-from cobre.sddp.plugins.given import NO_PLUGINS, Plugins
 from cobre.sddp.plugins.interfaces import Sampler
+from cobre.sddp.plugins.user_plugins import NO_PLUGINS, Plugins
 from cobre.sddp.problem.problem import PreparedStudy, feed
 from cobre.solver.batches import LpSolver
 from cobre.stochastic.sampling import NoiseSampler

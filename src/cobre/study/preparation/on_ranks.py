@@ -14,7 +14,7 @@ from cobre.io.findings import lines_of
 from cobre.io.input_files.config_overrides import ConfigDocument
 from cobre.records import dataclass
 from cobre.runs.events import EventListener, new_event
-from cobre.sddp.plugins.given import NO_PLUGINS, PluginError, Plugins, sampler_for
+from cobre.sddp.plugins.user_plugins import NO_PLUGINS, PluginError, Plugins, sampler_for
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.ranks import share
 from cobre.solver.batches import LpSolver

@@ -1,6 +1,7 @@
 """An LP that cannot be solved is saved with all its inputs."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from small_cases import SmallCase, hydro, thermal
 from cobre.sddp.lp.failure import EntityNames, FailedSolve, StageFailedError, StartingBasis
 from cobre.sddp.records import Phase
 from cobre.sddp.simulation.simulate import PolicySimulator
-from cobre.sddp.stage_solve import StageSolve
 from cobre.sddp.training.loop import iterate
 from cobre.solver.batches import Chains, Outputs, Realisations, no_bases
 
@@ -29,7 +29,7 @@ def context_with(tmp_path, method):
         method=method,
     )
     context = context_of(case.write(tmp_path))
-    context.failure_folder = tmp_path / "failures"
+    context = replace(context, failure_folder=tmp_path / "failures")
     iterated(context, 1)
     return context
 
@@ -44,9 +44,9 @@ def fail(context, basis_index):
     states = np.array([[60.0], [0.0]])
     items = np.array([0, 1, 0, 1], np.int32)
     noise, index = context.problem.openings[1].realisations, np.array(basis_index, np.int32)
-    chains = Chains(states, np.array([0, 2, 4], np.int32), noise, items, context.bases[1], index)
+    chains = Chains(states, np.array([0, 2, 4], np.int32), noise, items, context.state.bases[1], index)
     with pytest.raises(StageFailedError, match="Too little water: H0") as raised:
-        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, Outputs()))
+        context.solve(Phase.BACKWARD, 1, 1, chains, Outputs())
     saved = raised.value.saved
     return json.loads(saved.with_suffix(".json").read_text()), saved
 
@@ -79,11 +79,11 @@ def test_cuts_at_their_bound_are_named_by_slot(context):
         iterate(context, iteration, None)
     states = np.array([[-5.0]])
     noise = context.problem.openings[0].realisations
-    chains = Chains.single(states, noise, np.array([0], np.int32), context.bases[0])
+    chains = Chains.single(states, noise, np.array([0], np.int32), context.state.bases[0])
     with pytest.raises(StageFailedError) as raised:
-        context.solve(Phase.FORWARD, 1, StageSolve(0, chains, Outputs()))
+        context.solve(Phase.FORWARD, 1, 0, chains, Outputs())
     content = json.loads(raised.value.saved.with_suffix(".json").read_text())
-    expected = [slot for slot in context.bases[0].cuts[0].tolist() if slot >= 0]
+    expected = [slot for slot in context.state.bases[0].cuts[0].tolist() if slot >= 0]
     assert content["basis"]["tight_cuts"] == expected != []
 
 
@@ -91,9 +91,11 @@ def test_saved_inflow_is_the_truncated_one_of_the_lp(tmp_path):
     context = context_with(tmp_path, "truncation")
     noise = context.problem.openings[1].realisations.take(np.zeros(1, np.int32))
     negative = Realisations(np.full_like(noise.inflow_m3s, -7.0), noise.load_mw, noise.availability)
-    chains = Chains.single(np.zeros((1, context.problem.dimension)), negative, np.zeros(1, np.int32), context.bases[1])
+    chains = Chains.single(
+        np.zeros((1, context.problem.dimension)), negative, np.zeros(1, np.int32), context.state.bases[1]
+    )
     with pytest.raises(StageFailedError, match=r"receives 0 hm3 .*inflow 0 m3/s") as raised:
-        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, Outputs()))
+        context.solve(Phase.BACKWARD, 1, 1, chains, Outputs())
     assert json.loads(raised.value.saved.with_suffix(".json").read_text())["inflow_m3s"] == [0.0]
 
 
@@ -113,7 +115,7 @@ def test_plant_below_another_is_not_blamed_for_too_little_water(tmp_path):
     noise, cold = context.problem.openings[1].realisations, no_bases(context.problem.stages[1].program)
     chains = Chains.single(np.zeros((1, 2)), noise, np.zeros(1, np.int32), cold)
     with pytest.raises(StageFailedError, match=r"infeasible.*Check the limits"):
-        context.solve(Phase.BACKWARD, 1, StageSolve(1, chains, Outputs()))
+        context.solve(Phase.BACKWARD, 1, 1, chains, Outputs())
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_plant_below_another_is_not_blamed_for_too_little_water(tmp_path):
 def test_advice_is_given_only_where_it_is_certain(context, status, words):
     stage, zeros = context.problem.stages[1], np.zeros(1)
     basis = StartingBasis(None, (), 0)
-    failed = FailedSolve(stage, "here", status, np.array([60.0]), zeros, zeros, zeros, basis)
+    failed = FailedSolve(stage, 1, "here", status, np.array([60.0]), zeros, zeros, zeros, basis)
     assert words in failed.explain(EntityNames(("H0",)))
 
 

@@ -153,7 +153,7 @@ def priced_context(folder, overrides):
     )
     for number, stage in enumerate(problem.stages):
         context.solver.load(number, stage.program)
-    context.bases = [no_bases(stage.program) for stage in problem.stages]
+    context.state.bases = [no_bases(stage.program) for stage in problem.stages]
     return context, notes
 
 

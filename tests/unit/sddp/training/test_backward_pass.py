@@ -5,7 +5,6 @@ from contexts import context_of, iterated
 from systems_water import random_inflows
 
 from cobre.errors import InternalError
-from cobre.sddp.training.context import Clock
 from cobre.sddp.training.passes import add_cuts, plan_backward, run_forward
 
 ITERATIONS = 4
@@ -52,4 +51,4 @@ def test_a_cut_on_a_state_that_is_not_stored_is_an_error(folder):
     slots = context.pool.reserve_slots(1, context.split.total)
     (plan,) = plan_backward(context, paths, slots, [1])
     with pytest.raises(InternalError, match="a cut of stage 0 depends on a state"):
-        add_cuts(context, 1, plan, paths, Clock())
+        add_cuts(context, 1, plan, paths)

@@ -19,34 +19,34 @@ def met(iteration):
     return np.random.default_rng(iteration).random((STAGES, PATHS, DIMENSION))
 
 
-def gathered(comm, keeps_all=False, max_bytes=None):
+def gathered(comm, has_all_entries=False, max_bytes=None):
     """Return all states of all boundaries, the bytes exchanged in the last iteration, and the bytes held."""
     if max_bytes is not None:
         module.MAX_GATHERED_BYTES = max_bytes  # in a process of its own
     pool, split = CutPool(comm, STAGES, DIMENSION, KEPT), WorkSplit(PATHS, comm.size)
-    visited, own = VisitedStates(pool, keeps_all=keeps_all), split.block(comm.rank)
+    visited, own = VisitedStates(pool, has_all_entries=has_all_entries), split.block(comm.rank)
     for iteration in range(ITERATIONS):
-        told = visited.add(comm, split, met(iteration)[:, own.start : own.stop])
+        nbytes = visited.add(comm, split, met(iteration)[:, own.start : own.stop])
     states = [visited.states(start, visited.entries(start)) for start in range(visited.num_stage_starts)]
     assert len(visited) == PATHS * ITERATIONS
-    return states, told, visited.nbytes
+    return states, nbytes, visited.nbytes
 
 
-def expected(keeps_all=False):
-    kept = [np.ones(DIMENSION, bool)] * STAGES if keeps_all else [np.zeros(DIMENSION, bool), *KEPT[:-1]]
+def expected(has_all_entries=False):
+    kept = [np.ones(DIMENSION, bool)] * STAGES if has_all_entries else [np.zeros(DIMENSION, bool), *KEPT[:-1]]
     return [
         np.concatenate([met(iteration)[boundary][:, kept[boundary]] for iteration in range(ITERATIONS)])
         for boundary in range(STAGES)
     ]
 
 
-@pytest.mark.parametrize("keeps_all", [False, True])
+@pytest.mark.parametrize("has_all_entries", [False, True])
 @pytest.mark.parametrize(("backend", "ranks"), [("local", 1), ("shm", 3), ("tcp", 2), ("tcp", 3)])
-def test_states_are_the_same_everywhere(backend, ranks, keeps_all):
+def test_states_are_the_same_everywhere(backend, ranks, has_all_entries):
     environment = {"COBRE_TCP_RANKS_PER_HOST": "1" if ranks == 2 else "2"}
-    for states, told, _ in launch.run(gathered, ranks, backend, (keeps_all, 100), environment=environment):
-        assert told == 8 * PATHS * (STAGES * DIMENSION if keeps_all else 3 + 1)
-        for found, right in zip(states, expected(keeps_all), strict=True):
+    for states, nbytes, _ in launch.run(gathered, ranks, backend, (has_all_entries, 100), environment=environment):
+        assert nbytes == 8 * PATHS * (STAGES * DIMENSION if has_all_entries else 3 + 1)
+        for found, right in zip(states, expected(has_all_entries), strict=True):
             np.testing.assert_array_equal(found, right)
 
 
@@ -76,10 +76,10 @@ def test_stored_states_read_back():
 WINDOW = 5
 
 
-def within_a_window(comm, keeps_all=False):
+def within_a_window(comm, has_all_entries=False):
     """Return the states that selection reads after each iteration, the peak bytes, and the number of states held."""
     pool, split = CutPool(comm, STAGES, DIMENSION, KEPT), WorkSplit(PATHS, comm.size)
-    visited, own = VisitedStates(pool, keeps_all=keeps_all, window=WINDOW), split.block(comm.rank)
+    visited, own = VisitedStates(pool, has_all_entries=has_all_entries, window=WINDOW), split.block(comm.rank)
     found, held = [], 0
     for iteration in range(8 * WINDOW):
         visited.add(comm, split, met(iteration)[:, own.start : own.stop])
@@ -99,6 +99,6 @@ def test_states_outside_of_a_window_are_forgotten(backend, ranks):
 
 
 def test_an_export_keeps_states_outside_the_window_of_selection():
-    found, _, count = within_a_window(LocalCommunicator(), keeps_all=True)
+    found, _, count = within_a_window(LocalCommunicator(), has_all_entries=True)
     assert count == PATHS * 8 * WINDOW
     assert len(found[-1]) == PATHS * WINDOW

@@ -14,8 +14,8 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.errors import ValidationError
 from cobre.io.findings import InvalidCaseError
 from cobre.runs.events import no_events
-from cobre.sddp.plugins.given import checked_plugins
 from cobre.sddp.plugins.interfaces import CutSelection
+from cobre.sddp.plugins.user_plugins import checked_plugins
 from cobre.study.preparation import prepare
 from cobre.study.preparation.fingerprint import case_digest
 from cobre.study.preparation.on_ranks import prepare_on_ranks

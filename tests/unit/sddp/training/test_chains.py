@@ -7,7 +7,7 @@ import pytest
 
 from cobre._native import opening_blocks, opening_distances
 from cobre.sddp.problem.openings import StageOpenings
-from cobre.sddp.training.opening_blocks import (
+from cobre.sddp.training.chains import (
     MIN_OPENINGS_AROUND_CENTRE,
     StageBlocks,
     block_limits,

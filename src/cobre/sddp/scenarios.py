@@ -1,104 +1,17 @@
-"""Solves under a policy: chains of one stage, and paths through the stages. A failed LP is named, explained and saved.
-
-Forward passes, evaluations during training and simulations all solve the stages by `solve_paths`. The
-forward pass takes all stages in one call; simulations take one at a time, because they read the solution of a stage
-before the next one replaces it. Both have the same bits.
-"""
+"""Scenarios through the stages: draws of their noise, results stage by stage, and discounted costs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
-from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.records import dataclass
-from cobre.sddp.cut_pool import CutPool
-from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem.openings import realise
 from cobre.sddp.problem.problem import Problem
-from cobre.solver.batches import (
-    Batch,
-    Chains,
-    FailedInputs,
-    LpSolver,
-    Outputs,
-    PathBatch,
-    PathOutputs,
-    Realisations,
-    SharedPaths,
-    SolveFailedError,
-    Step,
-)
+from cobre.solver.batches import PathBatch, Realisations, SharedPaths
 from cobre.solver.program import StageProgram
-
-# From the LP that failed: where that is in words, and the name of the files that are saved.
-NameFailure = Callable[[FailedInputs], tuple[str, str]]
-
-
-class SolvedPolicy(Protocol):
-    """Anything that solves stage LPs under a policy: training, or a simulation."""
-
-    @property
-    def problem(self) -> Problem:
-        """The study whose stages are solved."""
-
-    @property
-    def solver(self) -> LpSolver:
-        """The solver that all stages are loaded into."""
-
-    @property
-    def pool(self) -> CutPool:
-        """The cuts of the policy."""
-
-    @property
-    def failure_folder(self) -> Path | None:
-        """Where an LP is saved that cannot be solved; None: nowhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageSolve:
-    """Chains of a stage, and the results that are wanted.
-
-    all_cuts: with inactive cuts as well. pool_number: whose cuts, where a stage has several nodes; None: the stage's.
-    """
-
-    stage: int
-    chains: Chains
-    out: Outputs
-    all_cuts: bool = False
-    pool_number: int | None = None
-
-
-def solve_stage(policy: SolvedPolicy, work: StageSolve, name_failure: NameFailure) -> Batch:
-    """Solve chains of a stage; where an LP fails, raise `StageFailedError` and save the LP."""
-    rows = policy.pool.rows(work.stage if work.pool_number is None else work.pool_number, all_cuts=work.all_cuts)
-    try:
-        return policy.solver.solve(work.stage, rows, work.chains, work.out)
-    except SolveFailedError as error:
-        raise _explain(policy, error, work.chains.realisations, name_failure) from error
-
-
-def solve_paths(
-    policy: SolvedPolicy, steps: Sequence[Step], states: Floats, out: PathOutputs, name_failure: NameFailure
-) -> PathBatch:
-    """Take paths (rows of `states`) through stages; where an LP fails, raise `StageFailedError` and save the LP."""
-    try:
-        return policy.solver.solve_paths(steps, states, out)
-    except SolveFailedError as error:
-        [failed] = [step for step in steps if step.stage == error.inputs.stage]
-        raise _explain(policy, error, failed.realisations, name_failure) from error
-
-
-def _explain(
-    policy: SolvedPolicy, error: SolveFailedError, noise: Realisations, name_failure: NameFailure
-) -> StageFailedError:
-    where, file_name = name_failure(error.inputs)
-    failed = FailedSolve.of(policy.problem.stages[error.inputs.stage], where, error, noise)
-    folder = policy.failure_folder
-    return failed.as_error(policy.problem.names, policy.solver, error.inputs.stage, folder, file_name)
 
 
 @dataclass(slots=True)
@@ -170,7 +83,7 @@ def simulate_stages(
         states = batch.leaving.copy()  # a team reuses the table while a slow member still reads the next stage
 
 
-def sampled(
+def draw_noise(
     problem: Problem, sampler: Sampler, iteration: int, scenarios: Sequence[int] | Indices, stage: int
 ) -> tuple[Realisations, Ints]:
     """Draw the noise of some scenarios at a stage. In-sample scenarios share the realisations of the openings."""

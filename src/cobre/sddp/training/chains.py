@@ -1,4 +1,4 @@
-"""The chains of a backward pass: which openings of a trial point are solved one after the other, which side by side.
+"""Chains of the backward pass and the lower bound: which openings are solved one after the other, which in parallel.
 
 Along a chain each solve starts from the basis of the one before. Chains are the units that threads and ranks share, so
 with few forward passes there must be many of them, and each costs a jump from where it starts to its first opening.
@@ -14,14 +14,20 @@ than it takes to tell another thread of them.
 """
 
 from dataclasses import field
+from math import prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre._native import OpeningBlocks, opening_blocks, opening_distances
-from cobre.core.arrays import Floats, Ints
+from cobre.comm import Communicator
+from cobre.core.arrays import Flags, Floats, Ints
 from cobre.records import dataclass
 from cobre.sddp.problem.openings import StageOpenings
 from cobre.sddp.problem.problem import Problem
+from cobre.sddp.ranks import WorkSplit
+from cobre.sddp.team import Team
 from cobre.solver.batches import Bases, Chains, Realisations
 
 # (forward passes, blocks): most blocks up to that number of passes. With 20 openings 8 blocks take 13 to 22 % more work
@@ -147,3 +153,92 @@ class BackwardChains:
 def _as_table(noise: Realisations) -> Floats:
     table: Floats = np.concatenate([noise.inflow_m3s, noise.load_mw, noise.availability], axis=1)
     return np.ascontiguousarray(table)
+
+
+# The lower bound: the first stage with all its openings.
+
+OPENINGS_PER_CHAIN = 5  # fixed, so that the bits do not depend on how many ranks or threads share the work
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBoundChains:
+    """Chains of the lower bound: a few neighbouring openings of the first stage each, or a single one.
+
+    split: of the chains over ranks. own_rows: this rank's chains among those of the team. mask: chains x openings of a
+    chain, false where the last chain has no more openings. order: all openings, chain by chain. start and
+    realisation_index: as in `Chains`.
+    """
+
+    split: WorkSplit
+    team: Team
+    own_rows: slice
+    mask: Flags
+    order: Ints
+    state: Floats
+    start: Ints
+    realisations: Realisations
+    realisation_index: Ints
+
+    @classmethod
+    def of(cls, comm: Communicator, problem: Problem, team: Team, openings_per_chain: int) -> "LowerBoundChains":
+        """Return the chains of a rank's team."""
+        opening = problem.openings[0]
+        split = WorkSplit(-(-opening.count // openings_per_chain), comm.size)
+        if problem.tree is not None:  # a root has one opening, and the team's tables are for nodes
+            team = Team.alone(comm.rank)
+        order = opening.order
+        if problem.is_large(0) and openings_per_chain > 1:
+            order = StageBlocks.of(opening, np.array([opening.count], np.int32)).order_from(int(order[0]))
+        positions = openings_per_chain * team.items(split)[:, None] + np.arange(openings_per_chain)
+        positions = np.where(positions < opening.count, positions, -1)
+        lengths = (positions >= 0).sum(axis=1)
+        return cls(
+            split=split,
+            team=team,
+            own_rows=team.own_rows(split),
+            mask=positions >= 0,
+            order=order,
+            state=problem.initial_state[None],
+            start=np.concatenate([[0], np.add.accumulate(lengths)]).astype(np.int32),
+            realisations=opening.realisations,
+            realisation_index=order[positions[positions >= 0]],
+        )
+
+    def from_stage_basis(self, bases: Bases) -> Chains:
+        """Return the chains, all starting from the first of the bases, or cold without any.
+
+        In a large stage they start from the optimum of the first opening, on every rank of the same one.
+        """
+        chains = len(self.mask)
+        index = np.full(chains, 0 if len(bases.status) else -1, np.int32)
+        state, chains_per_point = (self.state, chains) if chains else (self.state[:0], 1)
+        return Chains(
+            state,
+            self.start,
+            self.realisations,
+            self.realisation_index,
+            bases,
+            index,
+            chains_per_point=chains_per_point,
+            first_realisation=self.order[: len(state)],
+        )
+
+    def from_opening_bases(self, bases: Bases) -> Chains:
+        """Return the chains of a single opening each, starting from the basis of that opening."""
+        states = np.tile(self.state, (len(self.mask), 1))
+        index = self.realisation_index
+        return Chains(states, self.start, self.realisations, index, bases, index)
+
+    def by_chain(self, results: NDArray[Any]) -> NDArray[Any]:
+        """Arrange results of the team's openings in one row for each chain, with zeros after the last opening."""
+        rows = np.zeros((*self.mask.shape, *results.shape[1:]), results.dtype)
+        rows[self.mask] = results
+        return rows.reshape(len(rows), prod(rows.shape[1:]))
+
+    def by_opening(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Arrange the rows of all ranks' chains, which `by_chain` made, in one row for each opening."""
+        openings = len(self.order)
+        table = rows.reshape(rows.shape[0] * self.mask.shape[1], -1)[:openings]
+        ordered = np.empty_like(table)
+        ordered[self.order] = table
+        return ordered
