@@ -151,11 +151,11 @@ class Communicator(Endpoint):
     def barrier(self, *, label: str = "") -> None:
         """Return once every rank has made this call.
 
-        It does not order writes to shared regions: that is what `SharedRegion.fence` is for.
+        It does not order writes to shared regions; `SharedRegion.fence` does.
 
-        Raises no error of arguments, for it has none; `InvalidCommunicatorError` and `CollectiveFailedError` as every
-        call does: `PeerLostError` if a rank died or left before it came here, `PeerTimeoutError` if one is silent,
-        `MismatchedCallError` if one made another call.
+        Raises `InvalidCommunicatorError` and `CollectiveFailedError` as every call does: `PeerLostError` if a rank died
+        or left before it made this call, `PeerTimeoutError` if one is silent, `MismatchedCallError` if one made another
+        call.
 
             comm.barrier(label="files written")
         """

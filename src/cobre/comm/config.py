@@ -120,16 +120,16 @@ class ShmConfig:
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
         """Read `COBRE_SHM_*`; name, rank and size are required."""
-        read = EnvironmentReader("shm", environ)
+        reader = EnvironmentReader("shm", environ)
         return cls(
-            name=read.text(variables.SHM_NAME, "the name under which ranks meet, the same for all ranks of the run"),
-            rank=read.integer(variables.SHM_RANK, "this process's rank, from 0"),
-            size=read.integer(variables.SHM_SIZE, "the number of ranks (not bytes)"),
-            timeout_s=read.seconds(variables.SHM_TIMEOUT, DEFAULT_TIMEOUT_S),
-            connect_timeout_s=read.seconds(variables.SHM_CONNECT_TIMEOUT, DEFAULT_TIMEOUT_S),
-            operation_timeout_s=read.optional_seconds(variables.SHM_OPERATION_TIMEOUT),
+            name=reader.text(variables.SHM_NAME, "the name under which ranks meet, the same for all ranks of the run"),
+            rank=reader.integer(variables.SHM_RANK, "this process's rank, from 0"),
+            size=reader.integer(variables.SHM_SIZE, "the number of ranks (not bytes)"),
+            timeout_s=reader.seconds(variables.SHM_TIMEOUT, DEFAULT_TIMEOUT_S),
+            connect_timeout_s=reader.seconds(variables.SHM_CONNECT_TIMEOUT, DEFAULT_TIMEOUT_S),
+            operation_timeout_s=reader.optional_seconds(variables.SHM_OPERATION_TIMEOUT),
             wait=environ.get(variables.SHM_WAIT, "") or "futex",
-            window_bytes=read.integer(variables.SHM_WINDOW_BYTES, "bytes", default=0),
+            window_bytes=reader.integer(variables.SHM_WINDOW_BYTES, "bytes", default=0),
             rendezvous=environ.get(variables.SHM_RENDEZVOUS, "") or "socket",
         )
 
@@ -176,10 +176,10 @@ class MpiConfig:
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
         """Read `COBRE_MPI_*`; nothing is required."""
-        read = EnvironmentReader("mpi", environ)
+        reader = EnvironmentReader("mpi", environ)
         return cls(
-            checked=read.switch(variables.MPI_CHECKED),
-            max_message_bytes=read.integer(variables.MPI_MAX_MESSAGE_BYTES, "bytes", MAX_MPI_MESSAGE_BYTES),
+            checked=reader.switch(variables.MPI_CHECKED),
+            max_message_bytes=reader.integer(variables.MPI_MAX_MESSAGE_BYTES, "bytes", MAX_MPI_MESSAGE_BYTES),
         )
 
     def to_env(self) -> dict[str, str]:
@@ -241,7 +241,7 @@ class TcpConfig:
         check_types(self)
         check_world("tcp", variables.TCP_RANK, self.rank, variables.TCP_SIZE, self.size)
         if self.rank and not self.coordinator:
-            raise MissingConfigurationError("tcp", variables.TCP_COORDINATOR, f"is not set: {_COORDINATOR}")
+            raise MissingConfigurationError("tcp", variables.TCP_COORDINATOR, f"is not set: {_COORDINATOR_MEANING}")
         if not 1 <= self.port <= MAX_TCP_PORT:
             raise InitializationFailedError.invalid_value(
                 "tcp", variables.TCP_PORT, f"a port from 1 to {MAX_TCP_PORT}", self.port
@@ -282,9 +282,9 @@ class TcpConfig:
     def ring_port_range(self) -> range:
         """The ports that `ring_ports` names; port 0, which stands for any free one, if it is empty."""
         first, dash, last = (self.ring_ports or "0").partition("-")
-        words = (first.strip(), last.strip() if dash else first.strip())
-        if all(word.isascii() and word.isdigit() for word in words):
-            low, high = map(int, words)
+        bounds = (first.strip(), last.strip() if dash else first.strip())
+        if all(word.isascii() and word.isdigit() for word in bounds):
+            low, high = map(int, bounds)
             if low <= high <= MAX_TCP_PORT and (low > 0 or not self.ring_ports):
                 return range(low, high + 1)
         requirement = f"a port or a range of ports from 1 to {MAX_TCP_PORT}, such as 29501-29600"
@@ -295,18 +295,20 @@ class TcpConfig:
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
         """Read `COBRE_TCP_*`; rank and size are required, and on all ranks but 0 the coordinator."""
-        read = EnvironmentReader("tcp", environ)
+        reader = EnvironmentReader("tcp", environ)
         return cls(
-            rank=read.integer(variables.TCP_RANK, "this process's rank, from 0"),
-            size=read.integer(variables.TCP_SIZE, "the number of ranks"),
-            port=read.integer(variables.TCP_PORT, "the coordinator's port", default=DEFAULT_TCP_PORT),
-            timeout_s=read.seconds(variables.TCP_TIMEOUT, DEFAULT_TIMEOUT_S),
-            connect_timeout_s=read.seconds(variables.TCP_CONNECT_TIMEOUT, DEFAULT_TIMEOUT_S),
-            operation_timeout_s=read.optional_seconds(variables.TCP_OPERATION_TIMEOUT),
-            insecure=read.switch(variables.TCP_INSECURE),
-            ranks_per_host=read.integer(variables.TCP_RANKS_PER_HOST, "ranks that share memory", default=0),
-            ring_bytes=read.optional_integer(variables.TCP_RING_BYTES, "bytes from which payloads travel in the ring"),
-            **{name: environ.get(variable, "") for name, variable in _TCP_TEXTS.items()},
+            rank=reader.integer(variables.TCP_RANK, "this process's rank, from 0"),
+            size=reader.integer(variables.TCP_SIZE, "the number of ranks"),
+            port=reader.integer(variables.TCP_PORT, "the coordinator's port", default=DEFAULT_TCP_PORT),
+            timeout_s=reader.seconds(variables.TCP_TIMEOUT, DEFAULT_TIMEOUT_S),
+            connect_timeout_s=reader.seconds(variables.TCP_CONNECT_TIMEOUT, DEFAULT_TIMEOUT_S),
+            operation_timeout_s=reader.optional_seconds(variables.TCP_OPERATION_TIMEOUT),
+            insecure=reader.switch(variables.TCP_INSECURE),
+            ranks_per_host=reader.integer(variables.TCP_RANKS_PER_HOST, "ranks that share memory", default=0),
+            ring_bytes=reader.optional_integer(
+                variables.TCP_RING_BYTES, "bytes from which payloads travel in the ring"
+            ),
+            **{name: environ.get(variable, "") for name, variable in _TCP_TEXT_VARIABLES.items()},
         )
 
     def to_env(self) -> dict[str, str]:
@@ -326,12 +328,12 @@ class TcpConfig:
             environ[variables.TCP_RING_BYTES] = str(self.ring_bytes)
         if self.operation_timeout_s is not None:
             environ[variables.TCP_OPERATION_TIMEOUT] = repr(float(self.operation_timeout_s))
-        texts = {variable: getattr(self, name) for name, variable in _TCP_TEXTS.items()}
+        texts = {variable: getattr(self, name) for name, variable in _TCP_TEXT_VARIABLES.items()}
         return environ | {variable: text for variable, text in texts.items() if text}
 
 
-_COORDINATOR = "the address at which rank 0 listens; required on all other ranks"
-_TCP_TEXTS = {
+_COORDINATOR_MEANING = "the address at which rank 0 listens; required on all other ranks"
+_TCP_TEXT_VARIABLES = {
     "coordinator": variables.TCP_COORDINATOR,
     "bind": variables.TCP_BIND,
     "secret_file": variables.TCP_SECRET_FILE,

@@ -25,7 +25,7 @@ def affinity_cores() -> int:
 
 def cgroup_quota(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> float | None:
     """Return the tightest CPU quota of this process's cgroup and its parents, in cores; None: no limit."""
-    folders = own_cgroups("cpu", root, membership)
+    folders = cgroup_folders("cpu", root, membership)
     quotas = [quota for folder in folders if (quota := _quota(folder)) is not None]
     return min(quotas, default=None)
 
@@ -34,13 +34,13 @@ def memory_limit_bytes(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) 
     """Return the tightest memory limit of this process's cgroup and its parents; None: no limit."""
     files = [
         folder / name
-        for folder in own_cgroups("memory", root, membership)
+        for folder in cgroup_folders("memory", root, membership)
         for name in ("memory.max", "memory.limit_in_bytes")  # cgroup v2, v1
     ]
     return min((limit for file in files if (limit := _limit(file)) is not None), default=None)
 
 
-def own_cgroups(controller: str, root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> list[Path]:
+def cgroup_folders(controller: str, root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> list[Path]:
     """Return the folders of this process's cgroups and their parents, for a controller such as "cpu" or "memory".
 
     Both versions are read: v2 has one hierarchy for all controllers, v1 a folder for each. The root folders are always
@@ -55,8 +55,8 @@ def own_cgroups(controller: str, root: Path = CGROUP_ROOT, membership: Path = ME
         _, controllers, path = line.split(":", 2)
         base = root if not controllers else root / controller if controller in controllers.split(",") else None
         if base is not None:
-            own = base / path.lstrip("/")
-            folders += [own, *(parent for parent in own.parents if parent.is_relative_to(base))]
+            folder = base / path.lstrip("/")
+            folders += [folder, *(parent for parent in folder.parents if parent.is_relative_to(base))]
     return folders
 
 
@@ -99,8 +99,8 @@ def free_shm_bytes() -> int | None:
 
 
 def no_shm_space(nbytes: int, cause: str = "") -> str:
-    """Return the message for a failed allocation: what was needed, what is free, the cause, and what to do about it."""
+    """Return the message for a failed allocation: required and free bytes, the cause, and the remedy."""
     free = free_shm_bytes()
-    have = "" if free is None else f", {SHM_FOLDER} has {free / MIB:.1f} MiB free"
+    available = "" if free is None else f", {SHM_FOLDER} has {free / MIB:.1f} MiB free"
     reason = f" ({cause})" if cause else ""
-    return f"need {nbytes / MIB:.1f} MiB of shared memory{have}{reason}: {ADVICE}"
+    return f"need {nbytes / MIB:.1f} MiB of shared memory{available}{reason}: {ADVICE}"

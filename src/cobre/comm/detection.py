@@ -22,7 +22,7 @@ SRUN_WITH_MPI = "srun --mpi=pmix for Open MPI, srun --mpi=pmi2 for MPICH and Int
 
 # The order in which "auto" prefers backends.
 PREFERENCE = (BackendKind.MPI, BackendKind.TCP, BackendKind.SHM, BackendKind.LOCAL)
-_NEEDED = {
+_MODULES = {
     BackendKind.MPI: "mpi4py",
     BackendKind.TCP: "cobre.comm.backends.tcp",
     BackendKind.SHM: "cobre.comm.backends.shm",
@@ -71,8 +71,8 @@ LAUNCHERS = (
 def find_launch(environ: Mapping[str, str]) -> Launch | None:
     """Return the MPI launcher that started this process: one whose variables for rank and size are both set."""
     for launcher in LAUNCHERS:
-        rank = _number(environ.get(launcher.rank_variable))
-        size = _number(environ.get(launcher.size_variable))
+        rank = _as_number(environ.get(launcher.rank_variable))
+        size = _as_number(environ.get(launcher.size_variable))
         if rank is not None and size is not None and rank < size:
             return Launch(launcher, rank, size)
     return None
@@ -80,19 +80,19 @@ def find_launch(environ: Mapping[str, str]) -> Launch | None:
 
 def slurm_tasks(environ: Mapping[str, str]) -> int | None:
     """Return the number of tasks of the Slurm step that this process belongs to; None outside of a step."""
-    rank, size = _number(environ.get(SLURM_RANK)), _number(environ.get(SLURM_SIZE))
+    rank, size = _as_number(environ.get(SLURM_RANK)), _as_number(environ.get(SLURM_SIZE))
     return None if rank is None else size
 
 
 def installed_backends() -> tuple[BackendKind, ...]:
     """Return the backends whose packages are installed, in the order of preference of "auto"."""
-    return tuple(kind for kind in PREFERENCE if importlib.util.find_spec(_NEEDED[kind]) is not None)
+    return tuple(kind for kind in PREFERENCE if importlib.util.find_spec(_MODULES[kind]) is not None)
 
 
 def find_mpiexec() -> str:
     """Return the mpiexec beside this interpreter, where MPI wheels put it, else the one on PATH, else empty."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    return str(beside) if beside.exists() else shutil.which("mpiexec") or ""
+    sibling = Path(sys.executable).parent / "mpiexec"
+    return str(sibling) if sibling.exists() else shutil.which("mpiexec") or ""
 
 
 def detect(environ: Mapping[str, str], installed: Collection[BackendKind]) -> tuple[BackendKind, str]:
@@ -104,9 +104,9 @@ def detect(environ: Mapping[str, str], installed: Collection[BackendKind]) -> tu
     if launch is not None and BackendKind.MPI in installed:
         return BackendKind.MPI, f"{launch.launcher.name} started this process ({launch.evidence})"
     for kind, required in ((BackendKind.TCP, variables.REQUIRED_BY_TCP), (BackendKind.SHM, variables.REQUIRED_BY_SHM)):
-        present = [name for name in required if environ.get(name)]
-        if present:
-            return kind, f"{present[0]} is set"
+        set_variables = [name for name in required if environ.get(name)]
+        if set_variables:
+            return kind, f"{set_variables[0]} is set"
     if launch is not None and launch.size > 1:
         raise _unjoined_ranks(launch)
     if (tasks := slurm_tasks(environ)) is not None and tasks > 1:
@@ -127,9 +127,9 @@ def require_installed(kind: BackendKind, installed: Collection[BackendKind]) -> 
     raise BackendNotAvailableError(kind.value, f"this installation has {names}")
 
 
-def no_mpi4py(reason: str = "mpi4py is not installed", otherwise: str = "") -> BackendNotAvailableError:
-    """Make the error for an environment without mpi4py. otherwise: what else would help, after the command."""
-    text = f"{reason}: {INSTALL_MPI}{otherwise}"
+def no_mpi4py(reason: str = "mpi4py is not installed", alternative: str = "") -> BackendNotAvailableError:
+    """Make the error for an environment without mpi4py. alternative: another remedy, appended to the command."""
+    text = f"{reason}: {INSTALL_MPI}{alternative}"
     return BackendNotAvailableError(BackendKind.MPI.value, text, remedy=INSTALL_MPI, library="mpi4py")
 
 
@@ -152,5 +152,5 @@ def _unconnected_tasks(tasks: int) -> BackendNotAvailableError:
     )
 
 
-def _number(text: str | None) -> int | None:
+def _as_number(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdigit() else None

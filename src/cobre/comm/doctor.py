@@ -29,7 +29,7 @@ from cobre.comm.machine import (
     Diagnosis,
     Finding,
     MpiLibrary,
-    describe,
+    describe_mpi,
     find_mpi,
     inspect_machine,
     inspect_network,
@@ -127,12 +127,12 @@ def check_shm() -> BackendStatus:
     trial = try_launched("shm", options={"COBRE_SHM_WAIT": "futex"})
     if not trial.problem:
         return BackendStatus("shm", True, _success(trial))
-    other = try_launched("shm", options={"COBRE_SHM_WAIT": "condvar"})
-    if not other.problem:
+    fallback = try_launched("shm", options={"COBRE_SHM_WAIT": "condvar"})
+    if not fallback.problem:
         return BackendStatus(
             "shm",
             True,
-            f"{_success(other)}, but only without futexes ({trial.problem})",
+            f"{_success(fallback)}, but only without futexes ({trial.problem})",
             "set COBRE_SHM_WAIT=condvar",
         )
     return BackendStatus("shm", False, trial.problem, "" if ADVICE in trial.problem else ADVICE)
@@ -188,7 +188,7 @@ def diagnose() -> Diagnosis:
     return Diagnosis(
         [check_local(), check_shm(), check_tcp(), check_mpi(library)],
         selected_backend(),
-        {"Machine": inspect_machine(), "Network": inspect_network(), "MPI": describe(library)},
+        {"Machine": inspect_machine(), "Network": inspect_network(), "MPI": describe_mpi(library)},
     )
 
 
@@ -270,9 +270,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog="Exit code: 0 if the backends local and shm are usable, otherwise 1.",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
-    show = as_json if parser.parse_args(arguments).json else as_text
+    render = as_json if parser.parse_args(arguments).json else as_text
     diagnosis = diagnose()
-    print(show(diagnosis))  # noqa: T201 - what the command is for
+    print(render(diagnosis))  # noqa: T201 - what the command is for
     return 0 if diagnosis.is_healthy else 1
 
 

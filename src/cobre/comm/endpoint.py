@@ -112,8 +112,8 @@ class Endpoint(ABC):
     def give_up(self, error: BaseException) -> None:
         """Tell the other ranks that this one fails by an exception and will not make its next call.
 
-        What leaving the `with` block by an exception does before it closes the communicator. For programs that were
-        handed a communicator, and leave closing it to its owner.
+        Leaving the `with` block by an exception does this before it closes the communicator. For programs that borrow a
+        communicator, and leave closing it to its owner.
         """
         # `sys.exit(0)` is an orderly end.
         if isinstance(error, SystemExit) and not error.code:
@@ -157,7 +157,7 @@ class Endpoint(ABC):
             return CollectiveFailedError(operation.title, 0, str(error), self.sequence)
         return error
 
-    # What surrounds every call.
+    # The frame of every call that the native guard does not run.
 
     @contextmanager
     def _call(self, operation: Operation, nbytes: int = 0, label: str = "") -> Iterator[None]:
@@ -194,12 +194,12 @@ class Endpoint(ABC):
                 f"{label}: process {os.getpid()} is a fork of the process that owns this communicator; start ranks "
                 "with cobre.comm.launch instead"
             )
-        # Open again: the call of the other thread, because of which this one was refused, has ended since.
+        # Open again: the other thread's call, which caused this refusal, has ended meanwhile.
         where = f"is inside {self._guard.current}" if state == "busy" else "was inside a call"
         raise CommunicatorBusyError(f"{label}: another thread {where}; only one thread may call at a time")
 
     def _fail(self, operation: Operation, error: BaseException) -> NoReturn:
-        """End the call with an error, which breaks the communicator unless all ranks have agreed on it."""
+        """End the call with an error, which breaks the communicator unless all ranks raise it alike."""
         translated = self._translate(error, operation)
         if isinstance(translated, CommError) and not isinstance(translated, CollectiveFailedError):
             self._guard.end()
@@ -267,7 +267,7 @@ def _describe_exception(error: BaseException) -> str:
 @atexit.register
 def _abort_busy_endpoints() -> None:
     """Wake daemon threads that wait in a collective at exit: they must not run while the interpreter is torn down."""
-    busy = [one for one in live_reporters() if isinstance(one, Endpoint) and one.state == "busy"]
+    busy = [reporter for reporter in live_reporters() if isinstance(reporter, Endpoint) and reporter.state == "busy"]
     for endpoint in busy:
         endpoint.abort("the process exits")
     if busy:

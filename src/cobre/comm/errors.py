@@ -291,8 +291,8 @@ class InitializationFailedError(BackendError):
 
 
 def _named_variable(message: str) -> str:
-    found = re.search(r"\bCOBRE_[A-Z]+(?:_[A-Z]+)*\b", message)
-    return found[0] if found else ""
+    match = re.search(r"\bCOBRE_[A-Z]+(?:_[A-Z]+)*\b", message)
+    return match[0] if match else ""
 
 
 class RendezvousAbandonedError(InitializationFailedError):

@@ -103,16 +103,19 @@ def registered_config(name: str, variable: str = "") -> type[RegisteredConfig]:
     if entry is None:
         known = [*(member.value for member in BackendKind), *registered_names()]
         raise InvalidBackendError(name, known, variable)
-    owner = f"{entry.value}, which {entry.dist.name if entry.dist else 'a distribution'} registers"
+    registration = f"{entry.value}, which {entry.dist.name if entry.dist else 'a distribution'} registers"
     try:
-        found = entry.load()
+        config_type = entry.load()
     except Exception as error:  # a third-party module may raise anything when it is imported
-        raise BackendNotAvailableError(entry.name, f"{owner}, cannot be loaded: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, RegisteredConfig)) or found.kind != entry.name:
+        raise BackendNotAvailableError(entry.name, f"{registration}, cannot be loaded: {error}") from error
+    if (
+        not (isinstance(config_type, type) and issubclass(config_type, RegisteredConfig))
+        or config_type.kind != entry.name
+    ):
         raise BackendNotAvailableError(
-            entry.name, f"{owner}, must be a subclass of RegisteredConfig whose kind is '{entry.name}'"
+            entry.name, f"{registration}, must be a subclass of RegisteredConfig whose kind is '{entry.name}'"
         )
-    return found
+    return config_type
 
 
 def rank_variables_of(name: str, size: int, options: Mapping[str, str]) -> list[dict[str, str]]:
@@ -125,8 +128,8 @@ def rank_variables_of(name: str, size: int, options: Mapping[str, str]) -> list[
 def _entry_points() -> "dict[str, EntryPoint]":
     from importlib import metadata  # noqa: PLC0415 - it loads the parsers of mail and zip files
 
-    found = {entry.name.lower(): entry for entry in metadata.entry_points(group=GROUP)}
-    return {name: entry for name, entry in found.items() if name not in list(BackendKind)}
+    entries = {entry.name.lower(): entry for entry in metadata.entry_points(group=GROUP)}
+    return {name: entry for name, entry in entries.items() if name not in list(BackendKind)}
 
 
 _CONFIGS: Mapping[BackendKind, type[BackendConfig]] = {
@@ -141,9 +144,8 @@ def create_communicator(kind: BackendKind | BackendConfig | str | None = None) -
     """Join the world that `kind` or the environment describes, and return this rank's communicator.
 
     kind: a config (`ShmConfig(...)`) is used as it is; a name, also of a backend that another distribution registers
-    (`cobre.comm.factory`), reads that backend's variables; None reads
-    `COBRE_COMM_BACKEND`. "auto", its default, takes the first of mpi, tcp, shm and local whose launcher
-    or variables are found in the environment.
+    (`cobre.comm.factory`), reads that backend's variables; None reads `COBRE_COMM_BACKEND`. "auto", its default, takes
+    the first of mpi, tcp, shm and local whose launcher or variables are in the environment.
 
     Blocks until all ranks have joined, for `connect_timeout_s` at most. Raises `BackendError`:
     `BackendNotAvailableError` (not installed; the message says how to), `InvalidBackendError` (unknown name),
@@ -167,44 +169,44 @@ def create_communicator(kind: BackendKind | BackendConfig | str | None = None) -
 
 
 @contextmanager
-def borrowed(given: object) -> Iterator[Backend]:
+def borrowed(comm: object) -> Iterator[Backend]:
     """Use a communicator that a caller hands over; it is never closed here.
 
-    given: a communicator of ours, used as it is; or an `mpi4py.MPI.Intracomm`, which is duplicated for the length of
-    the block, a collective of its ranks. Raises TypeError for anything else.
+    comm: a communicator of `cobre.comm`, used as it is; or an `mpi4py.MPI.Intracomm`, which is duplicated for the
+    duration of the block, a collective of its ranks. Raises TypeError for anything else.
 
     An exception that leaves the block reaches the other ranks (`Communicator.give_up`): their present or next call
     raises `AbortedError`. On mpi, they raise it in `check_failures`; a rank that waits in a collective cannot be
     told, and the job ends.
     """
-    comm = require_communicator(given)
-    is_owned = not isinstance(comm, Backend)
-    ours = _of_mpi(comm) if is_owned else comm
+    accepted = require_communicator(comm)
+    is_owned = not isinstance(accepted, Backend)
+    backend = _wrap_mpi_communicator(accepted) if is_owned else accepted
     try:
-        yield ours
+        yield backend
     except BaseException as error:
         if isinstance(error, Exception) and exit_report_of(error) is None:  # what ranks on mpi exchange
-            attach_exit_report(error, ExitReport(f"{type(error).__name__}: {error}", 1, f"rank {ours.rank}"))
-        ours.give_up(error)
+            attach_exit_report(error, ExitReport(f"{type(error).__name__}: {error}", 1, f"rank {backend.rank}"))
+        backend.give_up(error)
         raise
     finally:
         if is_owned:
-            ours.close()
+            backend.close()
 
 
-def require_communicator(given: object) -> Any:
-    """Return what a caller handed over, if it is a communicator; raise TypeError if not."""
+def require_communicator(comm: object) -> Any:
+    """Return the argument if it is a communicator, of ours or of mpi4py; raise TypeError if not."""
     # An mpi4py communicator exists only where mpi4py was imported: nothing is imported to find out.
     mpi = sys.modules.get("mpi4py.MPI")
-    if isinstance(given, Backend) or (mpi is not None and isinstance(given, mpi.Comm)):
-        return given  # that it is an intracommunicator, and not MPI.COMM_NULL, is checked when it is duplicated
+    if isinstance(comm, Backend) or (mpi is not None and isinstance(comm, mpi.Comm)):
+        return comm  # that it is an intracommunicator, and not MPI.COMM_NULL, is checked when it is duplicated
     raise TypeError(
-        f"comm must be a communicator of cobre.comm, or an mpi4py.MPI.Intracomm, not {type(given).__name__}; "
+        f"comm must be a communicator of cobre.comm, or an mpi4py.MPI.Intracomm, not {type(comm).__name__}; "
         "create_communicator() makes one, and a configuration (TcpConfig(...)) is given as `backend`"
     )
 
 
-def _of_mpi(comm: Any) -> Backend:
+def _wrap_mpi_communicator(comm: Any) -> Backend:
     from cobre.comm.backends.mpi.communicator import MpiCommunicator  # noqa: PLC0415 - only when chosen
 
     return MpiCommunicator(MpiConfig.from_env(), comm)
@@ -225,20 +227,20 @@ def select_backend(
 
     installed: the backends to choose from; None: those of this installation.
     """
-    present = installed_backends() if installed is None else installed
-    named = kind or environ.get(BACKEND_VARIABLE) or BackendKind.AUTO
-    reason = "requested by the caller" if kind else f"{BACKEND_VARIABLE}={named}"
-    choice = _parse(named)
+    installed_kinds = installed_backends() if installed is None else installed
+    name = kind or environ.get(BACKEND_VARIABLE) or BackendKind.AUTO
+    reason = "requested by the caller" if kind else f"{BACKEND_VARIABLE}={name}"
+    choice = _own_backend(name)
     if choice is None:
-        return registered_config(named, "" if kind else BACKEND_VARIABLE).from_env(environ), reason
+        return registered_config(name, "" if kind else BACKEND_VARIABLE).from_env(environ), reason
     if choice is BackendKind.AUTO:
-        choice, reason = detect(environ, present)
-    require_installed(choice, present)
+        choice, reason = detect(environ, installed_kinds)
+    require_installed(choice, installed_kinds)
     return _CONFIGS[choice].from_env(environ), reason
 
 
-def _parse(name: str) -> BackendKind | None:
-    """Return one of our own backends, or auto; None for another name."""
+def _own_backend(name: str) -> BackendKind | None:
+    """Return the kind of a backend of this package, or auto; None for another name."""
     try:
         return BackendKind(name.strip().lower())
     except ValueError:

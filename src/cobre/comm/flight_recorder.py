@@ -1,7 +1,7 @@
 """The flight recorder: the last calls of a rank, and the report that shows them.
 
-The native guard always records every call, in a ring buffer. Here the records are given names, and turned into text for
-a hang or a failure. Times are those of `time.monotonic_ns`.
+The native guard records every call in a ring buffer. This module names the records, and turns them into text for a hang
+or a failure. Times are those of `time.monotonic_ns`.
 """
 
 import contextlib
@@ -64,11 +64,11 @@ def describe_calls(calls: Sequence[RecordedCall]) -> str:
     return "; ".join(f"{call} {_duration(call, now_ns)}" for call in calls[-CALLS_IN_LOG_LINE:]) or "none"
 
 
-def report(who: str, state: str, calls: Sequence[RecordedCall], failure: BaseException | None) -> str:
+def report(label: str, state: str, calls: Sequence[RecordedCall], failure: BaseException | None) -> str:
     """Describe rank and state, the call under way, the calls before it, and the first failure, in several lines."""
     now_ns = time.monotonic_ns()
     count = calls[-1].sequence if calls else 0
-    lines = [f"{who}, host {socket.gethostname()}, pid {os.getpid()}: {state}, {count} calls made"]
+    lines = [f"{label}, host {socket.gethostname()}, pid {os.getpid()}: {state}, {count} calls made"]
     lines += [f"  now in {call}, {_duration(call, now_ns)}" for call in calls[-1:] if call.is_in_progress]
     lines += _history([call for call in calls[-CALLS_IN_REPORT:] if not call.is_in_progress], now_ns)
     if failure is not None:
@@ -80,7 +80,7 @@ def _history(calls: Sequence[RecordedCall], now_ns: int) -> list[str]:
     if not calls:
         return []
     width = max(len(str(call)) for call in calls)
-    ends = [f"{_duration(call, now_ns)}, ended {_time_since(call.end_ns, now_ns)} ago" for call in calls]
+    ends = [f"{_duration(call, now_ns)}, ended {_elapsed(call.end_ns, now_ns)} ago" for call in calls]
     return ["  last calls:", *(f"    {call!s:{width}}  {end}" for call, end in zip(calls, ends, strict=True))]
 
 
@@ -104,12 +104,12 @@ def format_ns(duration_ns: float) -> str:
 
 def _duration(call: RecordedCall, now_ns: int) -> str:
     if call.is_in_progress:
-        return f"under way for {_time_since(call.begin_ns, now_ns)}"
+        return f"under way for {_elapsed(call.begin_ns, now_ns)}"
     return f"took {format_ns(call.end_ns - call.begin_ns)}"
 
 
-def _time_since(then_ns: int, now_ns: int) -> str:
-    return format_ns(max(0, now_ns - then_ns))
+def _elapsed(since_ns: int, now_ns: int) -> str:
+    return format_ns(max(0, now_ns - since_ns))
 
 
 # Reports on SIGUSR1: the process writes its stack, and the report of every open communicator, to stderr.
@@ -165,29 +165,30 @@ def show_reports_unless_handled(grace_s: float) -> None:
     """
     if signal.getsignal(signal.SIGUSR1) is not _show:
         return
-    handled = _signal_state.by_handler
+    shown_before = _signal_state.shown_by_handler
     time.sleep(grace_s)
-    if _signal_state.by_handler == handled:
-        _signal_state.handler_is_late = True
+    if _signal_state.shown_by_handler == shown_before:
+        _signal_state.shown_for_handler = True
         show_reports()
 
 
 class _SignalState:
-    """Memory of which thread has shown the reports, so that a handler that runs late does not show them again.
+    """Which thread has shown the reports, so that a handler that runs late does not show them again.
 
-    by_handler: how often the handler has. handler_is_late: another thread has done so for it, and it has yet to run.
+    shown_by_handler: how often the handler has shown them. shown_for_handler: another thread has shown them instead of
+    the handler, which has yet to run.
     """
 
-    by_handler = 0
-    handler_is_late = False
+    shown_by_handler = 0
+    shown_for_handler = False
 
 
 _signal_state = _SignalState()
 
 
 def _show(_signal: int, _frame: object) -> None:
-    if _signal_state.handler_is_late:
-        _signal_state.handler_is_late = False
+    if _signal_state.shown_for_handler:
+        _signal_state.shown_for_handler = False
         return
-    _signal_state.by_handler += 1
+    _signal_state.shown_by_handler += 1
     show_reports()

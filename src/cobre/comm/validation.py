@@ -34,24 +34,24 @@ def check_allgatherv(
 ) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
     """Send and receive buffer, counts and displacements of `allgatherv` in the common form; raises for bad ones."""
     name = "allgatherv"
-    sent = check_buffer(name, "send", send, writable=False)
-    received = check_buffer(name, "recv", recv, writable=True)
-    _check_same_dtype(name, sent, received)
+    send_array = check_buffer(name, "send", send, writable=False)
+    recv_array = check_buffer(name, "recv", recv, writable=True)
+    _check_same_dtype(name, send_array, recv_array)
     parts = check_counts_and_displs(name, counts, displs, size)
     elements, starts = zip(*parts, strict=True)
-    if sent.size != elements[rank]:
-        raise InvalidBufferSizeError(name, f"{elements[rank]} elements to send (counts[{rank}])", sent.size)
-    room = max((start + count for count, start in parts if count), default=0)
-    if received.size < room:
-        raise InvalidBufferSizeError(name, f"a receive buffer of at least {room} elements", received.size)
-    in_place = _address(sent) == _address(received) + starts[rank] * received.itemsize
-    if not in_place and _overlap(sent, received):
+    if send_array.size != elements[rank]:
+        raise InvalidBufferSizeError(name, f"{elements[rank]} elements to send (counts[{rank}])", send_array.size)
+    required = max((start + count for count, start in parts if count), default=0)
+    if recv_array.size < required:
+        raise InvalidBufferSizeError(name, f"a receive buffer of at least {required} elements", recv_array.size)
+    in_place = _address(send_array) == _address(recv_array) + starts[rank] * recv_array.itemsize
+    if not in_place and _overlap(send_array, recv_array):
         raise InvalidBufferSizeError(
             name,
             "a send buffer that does not overlap the receive buffer, or is exactly this rank's part of it",
             "buffers that overlap otherwise",
         )
-    return sent, received, elements, starts
+    return send_array, recv_array, elements, starts
 
 
 def check_allreduce(send: Any, recv: Any, op: Any) -> tuple[Array, Array]:
@@ -59,27 +59,27 @@ def check_allreduce(send: Any, recv: Any, op: Any) -> tuple[Array, Array]:
     name = "allreduce"
     if not isinstance(op, ReduceOp):
         raise UnsupportedReductionError(name, "a ReduceOp (SUM, MIN or MAX)", repr(op))
-    sent = check_buffer(name, "send", send, writable=False)
-    received = check_buffer(name, "recv", recv, writable=True)
-    _check_same_dtype(name, sent, received)
-    check_reducible(name, sent.dtype, op)
-    for side, array in (("send", sent), ("recv", received)):
+    send_array = check_buffer(name, "send", send, writable=False)
+    recv_array = check_buffer(name, "recv", recv, writable=True)
+    _check_same_dtype(name, send_array, recv_array)
+    check_reducible(name, send_array.dtype, op)
+    for side, array in (("send", send_array), ("recv", recv_array)):
         if not array.flags.aligned:
             raise UnsupportedBufferError(
                 name, f"an aligned {side} buffer (np.require(a, None, 'A'))", "an unaligned one"
             )
-    if sent.size != received.size:
-        raise InvalidBufferSizeError(name, f"a receive buffer of {sent.size} elements", received.size)
-    if _address(sent) != _address(received) and _overlap(sent, received):
+    if send_array.size != recv_array.size:
+        raise InvalidBufferSizeError(name, f"a receive buffer of {send_array.size} elements", recv_array.size)
+    if _address(send_array) != _address(recv_array) and _overlap(send_array, recv_array):
         raise InvalidBufferSizeError(
             name, "send and receive buffers that are identical or do not overlap", "buffers that overlap partly"
         )
-    return sent, received
+    return send_array, recv_array
 
 
 def check_broadcast(buffer: Any, root: Any, size: int) -> Array:
     """Return the buffer of `broadcast` in the common form; raises for bad arguments."""
-    rank = _index(root)
+    rank = _as_index(root)
     if rank is None or not 0 <= rank < size:
         raise InvalidRootError(root, size)
     return check_buffer("broadcast", "broadcast", buffer, writable=True)
@@ -140,7 +140,7 @@ def check_counts_and_displs(operation: str, counts: Any, displs: Any, size: int)
 def check_region(count: Any, dtype: DTypeLike) -> tuple[int, Dtype]:
     """Return number of elements and dtype for `create_shared_region`; raises for bad arguments."""
     name = "create_shared_region"
-    elements = _index(count)
+    elements = _as_index(count)
     if elements is None or elements < 0:
         raise InvalidBufferSizeError(name, "a number of elements, 0 or more", repr(count))
     try:
@@ -157,8 +157,8 @@ def check_region(count: Any, dtype: DTypeLike) -> tuple[int, Dtype]:
 
 def check_slice(start: Any, stop: Any, count: int) -> tuple[int, int]:
     """Return the bounds of a slice of a region with `count` elements; raises if it is not inside the region."""
-    low = 0 if start is None else _index(start)
-    high = count if stop is None else _index(stop)
+    low = 0 if start is None else _as_index(start)
+    high = count if stop is None else _as_index(stop)
     if low is None or high is None or not 0 <= low <= high <= count:
         raise InvalidBufferSizeError("as_mut_array", f"a slice inside 0 to {count}", f"{start} to {stop}")
     return low, high
@@ -204,7 +204,7 @@ def _check_integers(operation: str, name: str, values: Any, size: int) -> tuple[
     return integers
 
 
-def _index(value: Any) -> int | None:
+def _as_index(value: Any) -> int | None:
     try:
         return operator.index(value)
     except TypeError:
@@ -215,9 +215,9 @@ def _address(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _overlap(one: Array, other: Array) -> bool:
-    begin, other_begin = _address(one), _address(other)
-    return begin < other_begin + other.nbytes and other_begin < begin + one.nbytes
+def _overlap(first: Array, second: Array) -> bool:
+    first_begin, second_begin = _address(first), _address(second)
+    return first_begin < second_begin + second.nbytes and second_begin < first_begin + first.nbytes
 
 
 # The bytes behind arrays, shared and not copied.

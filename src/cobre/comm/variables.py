@@ -60,8 +60,8 @@ MAX_RANKS = _native.MAX_RANKS  # the control region of shm has this many slots
 SWITCHES = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 
 
-# By declared type of a field: the types that it accepts, and their name in messages. A bool is not a number here,
-# although Python says so.
+# By declared type of a field: the types that it accepts, and their name in messages. A bool is not accepted as a
+# number, although it is an int in Python.
 _ACCEPTED: Mapping[object, tuple[tuple[type, ...], str]] = {
     str: ((str,), "a string"),
     bool: ((bool,), "True or False"),
@@ -73,20 +73,22 @@ _ACCEPTED: Mapping[object, tuple[tuple[type, ...], str]] = {
 
 
 def check_types(config: Any) -> None:
-    """Reject values of a wrong type here, before a comparison with them fails in some other way."""
-    for one in fields(config):
-        accepted, right = _ACCEPTED[one.type]
-        value = getattr(config, one.name)
-        if not isinstance(value, accepted) or (isinstance(value, bool) and one.type is not bool):
-            field = f"{type(config).__name__}.{one.name}"
-            raise InitializationFailedError.invalid_value(config.kind.value, field, right, _shown(config, one.name))
+    """Reject values of a wrong type before a comparison with them fails with a less helpful error."""
+    for field in fields(config):
+        accepted_types, type_name = _ACCEPTED[field.type]
+        value = getattr(config, field.name)
+        if not isinstance(value, accepted_types) or (isinstance(value, bool) and field.type is not bool):
+            field_name = f"{type(config).__name__}.{field.name}"
+            raise InitializationFailedError.invalid_value(
+                config.kind.value, field_name, type_name, _describe_value(config, field.name)
+            )
 
 
-def _shown(config: Any, name: str) -> str:
+def _describe_value(config: Any, name: str) -> str:
     """Format a value for an error message; only the type of a secret, even of one that has the wrong type."""
     value = getattr(config, name)
-    is_shown = next(one.repr for one in fields(config) if one.name == name)
-    return f"{value!r} ({type(value).__name__})" if is_shown else f"a {type(value).__name__}"
+    is_printable = next(field.repr for field in fields(config) if field.name == name)
+    return f"{value!r} ({type(value).__name__})" if is_printable else f"a {type(value).__name__}"
 
 
 def check_world(backend: str, rank_variable: str, rank: int, size_variable: str, size: int) -> None:

@@ -57,7 +57,7 @@ from processes import finish, start_python
 from tcp_worlds import DEADLINE_S, results, tcp_world
 
 from cobre.comm import BackendError, MismatchedCallError, PeerLostError, ShmConfig, create_communicator, launch
-from cobre.comm.backends.tcp.transport import streams
+from cobre.comm.backends.tcp.transport import waiting
 from cobre.comm.launch import WorkerError
 from cobre.comm.testing.case import all_cases
 
@@ -187,7 +187,7 @@ def test_last_call_of_dead_rank_is_recent(ranks_per_host):
 
 def test_long_wait_names_the_missing_rank(monkeypatch, caplog):
     """Check the line that is logged long before anything fails: the missing rank, the call, its last action."""
-    monkeypatch.setattr(streams, "PROGRESS_S", 0.5)
+    monkeypatch.setattr(waiting, "PROGRESS_S", 0.5)
     with tcp_world(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
         comms = results(world.start_all())
         world.everywhere(comms, lambda comm: comm.barrier(label="forward"))

@@ -7,10 +7,11 @@ import resource
 import socket
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Any
 from weakref import WeakMethod
 
 from cobre._native import CollectiveFailure, JoinFailure, ShmRegion, ShmTransport, region_bytes, segment_bytes
-from cobre.comm.backends.base import BoundCollectivesBackend
+from cobre.comm.backends.base import Backend
 from cobre.comm.config import ShmConfig
 from cobre.comm.cores import MIB, cgroup_quota, no_shm_space
 from cobre.comm.endpoint import PROGRESS_S
@@ -19,6 +20,7 @@ from cobre.comm.errors import (
     AllocationFailedError,
     CollectiveFailedError,
     InitializationFailedError,
+    InvalidCommunicatorError,
     MismatchedCallError,
     Peer,
     PeerLostError,
@@ -28,11 +30,27 @@ from cobre.comm.errors import (
 from cobre.comm.shared_memory import SharedRegion
 from cobre.comm.types import Array, Dtype, Operation
 
-# Shared regions in native mappings: one mapping per rank, one copy of the data per node.
+# What shm and tcp have in common: collectives without a Python frame around them, and shared regions in native
+# mappings, one mapping per rank and one copy of the data per node.
 
 
-class RegionOwner(BoundCollectivesBackend):
-    """A backend whose shared regions are native mappings."""
+def _not_joined(*_: object) -> None:
+    raise InvalidCommunicatorError("this rank has not joined its world yet")
+
+
+class NativeRegionBackend(Backend):
+    """Base of backends whose collectives another object runs, and whose shared regions are native mappings."""
+
+    # Bound to methods of the other object once this rank has joined: methods of this class that call it would add a
+    # Python call to every collective.
+    _allgatherv: Any = _not_joined
+    _allreduce: Any = _not_joined
+    _broadcast: Any = _not_joined
+    _barrier: Any = _not_joined
+
+    def _bind_collectives(self, collectives: object) -> None:
+        for name in ("allgatherv", "allreduce", "broadcast", "barrier"):
+            setattr(self, f"_{name}", getattr(collectives, name))
 
     @abstractmethod
     def _fence_region(self, region: ShmRegion) -> None:
@@ -42,7 +60,7 @@ class RegionOwner(BoundCollectivesBackend):
 class ShmSharedRegion(SharedRegion):
     """A region over a native mapping, which every array of it keeps alive."""
 
-    def __init__(self, owner: RegionOwner, region: ShmRegion, count: int, dtype: Dtype) -> None:
+    def __init__(self, owner: NativeRegionBackend, region: ShmRegion, count: int, dtype: Dtype) -> None:
         super().__init__(owner, count, dtype, is_leader=owner.is_leader)
         self._owner = owner
         self._region = region
@@ -61,10 +79,7 @@ class ShmSharedRegion(SharedRegion):
         del self._region, self._readable, self._writable
 
 
-# Maps what the native transport reports to the errors of the contract.
-
-
-# By kind of failure, as native code and the tcp protocol name them.
+# The errors of the contract, by kind of failure as native code and the tcp protocol name them.
 ERRORS: dict[str, type[CollectiveFailedError]] = {
     "died": PeerLostError,
     "left": PeerLostError,
@@ -75,16 +90,18 @@ ERRORS: dict[str, type[CollectiveFailedError]] = {
 }
 
 
-def error_of(error: CollectiveFailure, operation: Operation, sequence: int) -> CollectiveFailedError:
-    """Return the contract's error for a failure that the native transport found."""
+def error_from_native(error: CollectiveFailure, operation: Operation, sequence: int) -> CollectiveFailedError:
+    """Return the contract's error for a failure that the native transport reports."""
     kind, failed_ranks, text = error.args
     host = socket.gethostname()  # of all ranks: they share memory
     peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in failed_ranks)
-    return failed(kind, peers, text, operation, sequence)
+    return failure_error(kind, peers, text, operation, sequence)
 
 
-def failed(kind: str, peers: Sequence[Peer], text: str, operation: Operation, sequence: int) -> CollectiveFailedError:
-    """Return the contract's error for a failure of this kind, a key of ERRORS. text: what else is known."""
+def failure_error(
+    kind: str, peers: Sequence[Peer], text: str, operation: Operation, sequence: int
+) -> CollectiveFailedError:
+    """Return the contract's error for a failure of this kind, a key of ERRORS. text: further details."""
     return ERRORS[kind](operation.title, 0, _message(kind, peers, text), sequence, peers)
 
 
@@ -97,27 +114,27 @@ def _message(kind: str, peers: Sequence[Peer], text: str) -> str:
     return f"{names} (waited {text}, the limit for one operation)" if kind == "overdue" and text else names
 
 
-def allocation_failed(nbytes: int, error: OSError) -> AllocationFailedError:
-    """Return the error for a region that does not fit: what was requested, what is free, what to do about it."""
-    return AllocationFailedError(nbytes, _no_memory(nbytes, error))
+def allocation_error(nbytes: int, error: OSError) -> AllocationFailedError:
+    """Return the error for a region that does not fit, with the requested and free bytes and the remedy."""
+    return AllocationFailedError(nbytes, _allocation_message(nbytes, error))
 
 
-def segment_error(config: ShmConfig, error: OSError) -> InitializationFailedError:
+def startup_error(config: ShmConfig, error: OSError) -> InitializationFailedError:
     """Return the startup error for a segment that could not be created or opened."""
     # A full /dev/shm, no memory, or the limit on file sizes (ulimit -f).
     if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
         nbytes = segment_bytes(config.size, config.window_bytes)
-        return SharedMemoryExhaustedError("shm", nbytes, _no_memory(nbytes, error))
+        return SharedMemoryExhaustedError("shm", nbytes, _allocation_message(nbytes, error))
     return InitializationFailedError("shm", f"segment {config.segment_name}: {error}")
 
 
-def _no_memory(nbytes: int, error: OSError) -> str:
+def _allocation_message(nbytes: int, error: OSError) -> str:
     if error.errno == errno.EFBIG:
         limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
         allowed = "" if limit == resource.RLIM_INFINITY else f" of {limit / MIB:.1f} MiB"
         return (
             f"need {nbytes / MIB:.1f} MiB of shared memory, more than the limit{allowed} on the size of a file allows: "
-            "raise it (ulimit -f), it holds for shared memory, too"
+            "raise it (ulimit -f); it also applies to shared memory"
         )
     return no_shm_space(nbytes, os.strerror(error.errno or 0))
 
@@ -136,7 +153,7 @@ def weak_callback(method: Callable[[float, list[str]], None]) -> Callable[[float
     return call
 
 
-class ShmCommunicator(RegionOwner):
+class ShmCommunicator(NativeRegionBackend):
     """A rank of a shared-memory world. All ranks are on one node, and rank 0 is its leader."""
 
     backend = "shm"
@@ -151,7 +168,7 @@ class ShmCommunicator(RegionOwner):
         # Weak: the transport keeps the callback, and would keep this object alive, which owns the transport.
         on_wait = weak_callback(self._log_wait)
         self._transport = self._join(config, on_wait) if parent is None else ShmTransport(parent, self._guard, on_wait)
-        self._bind_collectives(self._transport)  # from here on no Python frame is between the guard and native code
+        self._bind_collectives(self._transport)  # the guard now calls native code without a Python frame in between
 
     @property
     def is_leader(self) -> bool:
@@ -182,12 +199,12 @@ class ShmCommunicator(RegionOwner):
         except JoinFailure as error:
             raise InitializationFailedError("shm", str(error)) from error
         except CollectiveFailure as error:
-            raise self._not_all_joined(error) from error
+            raise self._join_error(error) from error
         except OSError as error:
-            raise segment_error(config, error) from error
+            raise startup_error(config, error) from error
 
-    def _not_all_joined(self, error: CollectiveFailure) -> InitializationFailedError:
-        failure = error_of(error, Operation.JOIN, 0)
+    def _join_error(self, error: CollectiveFailure) -> InitializationFailedError:
+        failure = error_from_native(error, Operation.JOIN, 0)
         size = self._size
         # A rank died while others were joining: it is the cause, not the ranks that have not joined yet.
         if isinstance(failure, PeerLostError):
@@ -208,11 +225,12 @@ class ShmCommunicator(RegionOwner):
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> ShmSharedRegion:
         nbytes = count * dtype.itemsize
-        # Ranks exchange how their part went, so that all of them raise or none: the communicator stays usable.
+        # The ranks exchange the outcomes of their parts, so that all of them raise or none: the communicator stays
+        # usable.
         try:
             region = self._transport.create_region(nbytes, dtype)
         except OSError as error:
-            raise allocation_failed(nbytes, error) from error
+            raise allocation_error(nbytes, error) from error
         return ShmSharedRegion(self, region, count, dtype)
 
     def _fence_region(self, region: ShmRegion) -> None:
@@ -222,7 +240,7 @@ class ShmCommunicator(RegionOwner):
         try:
             return ShmCommunicator(self._config, self._transport)
         except OSError as error:  # on every rank alike: its segment is a region of this communicator
-            raise allocation_failed(self._transport.window_bytes, error) from error
+            raise allocation_error(self._transport.window_bytes, error) from error
 
     def _close(self) -> None:
         # May be called while another thread, or this one below a signal handler, waits in a call. That call is woken,
@@ -235,7 +253,7 @@ class ShmCommunicator(RegionOwner):
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:
         if isinstance(error, CollectiveFailure):
-            return error_of(error, operation, self.sequence)
+            return error_from_native(error, operation, self.sequence)
         return super()._translate(error, operation)
 
     def __repr__(self) -> str:

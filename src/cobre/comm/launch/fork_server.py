@@ -54,7 +54,7 @@ class ForkServerGoneError(Exception):
 def can_fork() -> bool:
     """Return whether ranks can be forked here.
 
-    They are not children of this process, which needs pidfds to see them exit.
+    They are not children of this process, which needs pidfds to see exits.
     """
     if not sys.platform.startswith("linux") or not hasattr(os, "pidfd_open"):
         return False
@@ -73,25 +73,25 @@ class ForkServer:
     ) -> None:
         """Start the process. pipes: those of rank 0; what modules print while imported appears as its output."""
         # SEQPACKET, so that a request is one read; a Unix socket, because requests carry descriptors.
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._environment = environment
         self._is_loaded = False
         self._requests = 0
-        with contextlib.ExitStack() as failing:
-            failing.callback(self._socket.close)  # only if the start fails: `pop_all` below cancels it
-            # Our copy of its end is closed once it runs: from then on its death is end of file here.
-            with theirs:
-                numbers = (os.getpid(), shared.task, shared.lifeline, theirs.fileno())
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(self._socket.close)  # only if the start fails: `pop_all` below cancels it
+            # Our copy of the server's end is closed once it runs: from then on its death is end of file here.
+            with server_end:
+                numbers = (os.getpid(), shared.task, shared.lifeline, server_end.fileno())
                 self._process = subprocess.Popen(
                     [*child_command(FORK_SERVER), *map(str, numbers), *modules],
                     env=with_import_path(environment),
                     stdin=subprocess.DEVNULL,
                     stdout=pipes.writing["stdout"],
                     stderr=pipes.writing["stderr"],
-                    pass_fds=(shared.task, shared.lifeline, theirs.fileno()),
+                    pass_fds=(shared.task, shared.lifeline, server_end.fileno()),
                     process_group=0,
                 )
-            failing.pop_all()
+            on_failure.pop_all()
 
     @property
     def pid(self) -> int:
@@ -99,7 +99,7 @@ class ForkServer:
         return self._process.pid
 
     def wait_until_loaded(self, pipes: RankPipes, output: Output, deadline: float | None) -> bool:
-        """Wait until it has imported everything; False if ranks cannot be forked by it.
+        """Wait until it has imported everything; return False if it cannot fork ranks.
 
         It may have been killed, or a library may have started a thread: a fork would have the thread's locks, but not
         the thread. output: called with what is printed meanwhile. Raises `TimeoutError` at the deadline.
@@ -133,16 +133,16 @@ class ForkServer:
 
     def fork(self, spec: RankSpec) -> "ForkedChild":
         """Fork a rank; raises `OSError` if the system has no process or descriptor left for it."""
-        # Only the difference: the fork server already has what the environments of all ranks have in common.
-        own = {name: value for name, value in spec.environment.items() if self._environment.get(name) != value}
-        request = {"fork": spec.rank, "environment": own, "streams": list(spec.pipes.writing)}
+        # Only the difference: the fork server already has the variables that all ranks have in common.
+        overrides = {name: value for name, value in spec.environment.items() if self._environment.get(name) != value}
+        request = {"fork": spec.rank, "environment": overrides, "streams": list(spec.pipes.writing)}
         reply = self._request(request, [spec.result, *spec.pipes.writing.values()])
         if "error" in reply:
             raise OSError(reply["error"], os.strerror(reply["error"]))
         return ForkedChild(self, reply["pid"])
 
     def collect(self, pid: int) -> int:
-        """Reap a rank that has ended: its exit code. May be repeated."""
+        """Reap a rank that has ended, and return its exit code. May be repeated."""
         return int(self._request({"collect": pid})["exit_code"])
 
     def _request(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class ForkServer:
             self._process.wait()
 
     def _kill(self) -> None:
-        """Kill the fork server's process group, and with it what modules have started while they were imported."""
+        """Kill the fork server's process group, including processes that modules started while they were imported."""
         if self._process.returncode is None:  # not reaped: the pid is still its own
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -289,7 +289,7 @@ class _Server:
             self._connection.send(json.dumps({"number": request["number"], **reply}).encode())
 
     def _fork(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, int] | None:
-        """Fork a rank: its pid, or the errno; None in the rank itself."""
+        """Fork a rank; return its pid or the errno, and None in the rank itself."""
         if len(descriptors) != 1 + len(request["streams"]):  # the kernel drops descriptors beyond our limit
             return {"error": errno.EMFILE}
         try:

@@ -70,10 +70,11 @@ def run(
     output: called with what the ranks print; by default to this process's stdout and stderr, prefixed with the rank.
     on_message: called here with the rank and each line that a rank passes to `send_to_parent`, in that rank's order.
     forward_signals: signals that are forwarded to all ranks when they first arrive here, so that the ranks can end in
-    their own way. So is a second one, as another signal of these where there is one, since the kernel merges equal
-    ones; ranks that have not ended HURRY_GRACE_S later are killed. A third one, or the first one while ranks are being
-    started, stops the run. What ends without values after a second one, or at a third, raises `KeyboardInterrupt`; for
-    SIGTERM `TerminatedError`, which is a `KeyboardInterrupt`. Effective only in the main thread, as Python has it.
+    their own way. A second one is forwarded too, as another of these signals if there is one, since the kernel merges
+    equal signals; ranks that have not ended HURRY_GRACE_S later are killed. A third one, or the first one while ranks
+    are being started, stops the run. A run that ends without values after the second or third signal raises
+    `KeyboardInterrupt`; for SIGTERM `TerminatedError`, which is a `KeyboardInterrupt`. Effective only in the main
+    thread, the only one in which Python runs signal handlers.
     preload: names of modules that all ranks need; they are imported once, before ranks are forked. If one of them
     starts a thread, each rank imports them by itself.
 
@@ -296,7 +297,7 @@ def _finish(request: _LaunchRequest, supervisor: Supervisor) -> None:
         raise failure from failure.inner
 
 
-# Finds the rank that caused a failure, and words the error.
+# The rank that caused a failure, and the text of the error.
 
 
 def values(ended: Sequence[RankProcess]) -> list[Any]:
@@ -320,15 +321,15 @@ def first_failure_error(failed: Sequence[RankProcess], size: int) -> WorkerError
     if absent:
         return _never_joined(absent, failed, failures, size)
     # A stable sort: ranks that failed because of another one go to the end, otherwise the order of ends decides.
-    cause, *others = sorted(failed, key=lambda process: _is_secondary(process, failures[process.rank]))
-    primary = [other for other in others if not _is_secondary(other, failures[other.rank])]
+    cause, *other_failures = sorted(failed, key=lambda process: _is_secondary(process, failures[process.rank]))
+    primary = [other for other in other_failures if not _is_secondary(other, failures[other.rank])]
     failure = failures[cause.rank]
     parts = [
         f"Run stopped: {_headline(cause, failure)}",
         # A rank that wrote no exception crashed or was killed: the end of its stderr is all there is.
         failure.traceback_text if failure else _stderr_tail(cause),
         *(f"Also, {_headline(other, failures[other.rank])}" for other in primary),
-        _other_ranks_sentence(size - 1 - len(primary), all_healthy=not _hides_a_cause(cause, failure, others)),
+        _other_ranks_sentence(size - 1 - len(primary), all_healthy=not _hides_a_cause(cause, failure, other_failures)),
     ]
     inner = original_exception(failure) if failure else None
     return WorkerError(cause.rank, cause.exit_code or 0, inner, "\n".join(filter(None, parts)))
@@ -344,7 +345,9 @@ def _absent_ranks(failed: Sequence[RankProcess], failures: Mapping[int, RankFail
     explained = [
         process
         for process in failed
-        if process in absent or _is_secondary(process, found := failures[process.rank]) or (found and found.missing)
+        if process in absent
+        or _is_secondary(process, failure := failures[process.rank])
+        or (failure and failure.missing)
     ]
     return absent if len(explained) == len(failed) else []
 
@@ -357,7 +360,9 @@ def _never_joined(
 ) -> WorkerError:
     cause = absent[0]
     waited = [
-        f"{_headline(process, found)}" for process in failed if (found := failures[process.rank]) and found.missing
+        f"{_headline(process, failure)}"
+        for process in failed
+        if (failure := failures[process.rank]) and failure.missing
     ]
     parts = [
         *(f"Run stopped: {_label(process, None)} {_why_absent(process)}" for process in absent),
@@ -397,9 +402,9 @@ def _stderr_tail(process: RankProcess) -> str:
     return f"Last lines of its stderr:\n{process.stderr_tail}" if process.stderr_tail else ""
 
 
-def _hides_a_cause(cause: RankProcess, failure: RankFailure | None, others: Sequence[RankProcess]) -> bool:
+def _hides_a_cause(cause: RankProcess, failure: RankFailure | None, other_failures: Sequence[RankProcess]) -> bool:
     """Return whether all errors are consequences, and some rank had to be stopped without one: that rank hung."""
-    return _is_secondary(cause, failure) and any(other.was_stopped for other in others)
+    return _is_secondary(cause, failure) and any(other.was_stopped for other in other_failures)
 
 
 def _other_ranks_sentence(count: int, *, all_healthy: bool) -> str:
@@ -412,15 +417,12 @@ def _other_ranks_sentence(count: int, *, all_healthy: bool) -> str:
     return f"{count} other ranks were healthy and have exited."
 
 
-# Descriptors 0, 1 and 2 of a process that was started with a closed standard stream.
-
-
 @contextmanager
 def standard_descriptors_taken() -> Iterator[None]:
-    """Keep files that are opened in the block from getting the number of a standard stream.
+    """Keep files that are opened in the block from getting the descriptor of a closed standard stream.
 
-    Files keep their numbers when ranks inherit them, and a rank's own streams have these numbers: a task file that got
-    the number of a closed stdin would be lost to it. Costs one descriptor for each closed stream.
+    Files keep their descriptors when ranks inherit them, and a rank's own streams have 0, 1 and 2: a task file that got
+    the descriptor of a closed stdin would be lost to the rank. Costs one descriptor for each closed stream.
     """
     with ExitStack() as stack:
         while (descriptor := os.open(os.devnull, os.O_RDWR)) <= LAST_STANDARD:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TextIO, TypeAlias
 
-# Output of the ranks: cut into lines, prefixed with the rank, and forwarded.
+# Output of the ranks: split into lines, prefixed with the rank, and forwarded.
 
 Output: TypeAlias = Callable[[int, str, str], None]
 """Takes a rank, "stdout" or "stderr", and text made of whole lines, each with its newline."""

@@ -28,8 +28,8 @@ def main() -> None:
         elif line.startswith("+"):
             leader, start = map(int, line[1:].split())
             groups[leader] = ProcessGroup(leader, start)
-        elif (ended := groups.pop(int(line[1:]), None)) is not None:
-            ended.close()  # the launcher reaps its leader next: then the number may be given to another group
+        elif (ended_group := groups.pop(int(line[1:]), None)) is not None:
+            ended_group.close()  # the launcher reaps its leader next: then the number may be given to another group
     kill_groups(groups)
     unlink_segments(segments)
 
@@ -100,10 +100,10 @@ def start_ticks_of(pid: int) -> int:
 def unlink_segments(names: set[str]) -> None:
     """Unlink segments of these names, and those derived from them ("NAME-...")."""
     with contextlib.suppress(OSError):
-        for left in os.listdir(SHARED_MEMORY):  # noqa: PTH208 - pathlib would triple the start
-            if left in names or any(left.startswith(f"{name}-") for name in names):
+        for entry in os.listdir(SHARED_MEMORY):  # noqa: PTH208 - pathlib would triple the start
+            if entry in names or any(entry.startswith(f"{name}-") for name in names):
                 with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(SHARED_MEMORY, left))  # noqa: PTH108, PTH118
+                    os.unlink(os.path.join(SHARED_MEMORY, entry))  # noqa: PTH108, PTH118
 
 
 def kill_groups(groups: dict[int, ProcessGroup]) -> None:

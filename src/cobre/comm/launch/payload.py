@@ -36,15 +36,14 @@ from cobre.errors import CobreError, error_details
 
 # How a rank ended, in a form that its parent can report: the exception, or the exit code in words.
 
-
 # Errors that blame another rank. Not a mismatch: every rank that takes part in one is a cause of it.
 CONSEQUENCES = (PeerLostError, AbortedError, PeerTimeoutError, CommunicatorBrokenError, RendezvousAbandonedError)
 
 HINTS = {
     signal.SIGBUS: "likely a mapped file, or shared memory, on a full disk.",
     signal.SIGSEGV: "a crash in native code.",
-    signal.SIGXCPU: "it has used all the CPU time that it may. Raise the limit (ulimit -t).",
-    signal.SIGXFSZ: "a file has reached the largest size that it may have. Raise the limit (ulimit -f).",
+    signal.SIGXCPU: "it has used up its CPU time. Raise the limit (ulimit -t).",
+    signal.SIGXFSZ: "a file has reached the limit on its size. Raise the limit (ulimit -f).",
 }
 
 OWN_FILES = str(Path(__file__).parent) + os.sep
@@ -87,7 +86,7 @@ def failure_from_exception(error: BaseException, pickled: bytes | None) -> RankF
 
 
 def ending_of(exit_code: int) -> str:
-    """Return how a process ended that wrote no exception, and what may be the reason; to follow its name."""
+    """Describe how a process ended that wrote no exception, with the likely reason; to be appended to its name."""
     if exit_code >= 0:
         return f"exited with code {exit_code} before it finished"
     try:
@@ -99,7 +98,7 @@ def ending_of(exit_code: int) -> str:
 
 
 def _hint_for_kill() -> str:
-    """Return advice for SIGKILL: the kernel kills for want of memory and, at the hard limit, for CPU time.
+    """Return advice for SIGKILL: the kernel kills when memory runs out and at the hard limit of CPU time.
 
     Ranks have the limits of this process.
     """
@@ -222,13 +221,13 @@ def _unpicklable_part(task: Task) -> str:
     """Name the argument that cannot be pickled, or the function."""
     if isinstance(task, ScriptTask):
         return task.program
-    named = [(f"argument {index} ({_shown(value)})", value) for index, value in enumerate(task.args)]
-    named += [(f"argument {key!r} ({_shown(value)})", value) for key, value in task.kwargs.items()]
-    unsendable = (name for name, value in named if dump_or_none(value) is None)
-    return next(unsendable, f"function {getattr(task.function, '__qualname__', task.function)!s}")
+    arguments = [(f"argument {index} ({_type_name(value)})", value) for index, value in enumerate(task.args)]
+    arguments += [(f"argument {key!r} ({_type_name(value)})", value) for key, value in task.kwargs.items()]
+    unpicklable = (name for name, value in arguments if dump_or_none(value) is None)
+    return next(unpicklable, f"function {getattr(task.function, '__qualname__', task.function)!s}")
 
 
-def _shown(value: object) -> str:
+def _type_name(value: object) -> str:
     return f"a {type(value).__qualname__}"
 
 
@@ -249,7 +248,7 @@ def load_or_none(pickled: bytes | None) -> Any:
 
 
 def describe_failure(error: BaseException) -> RankFailure:
-    """Turn the exception that ended a rank into something that can be sent; to be called in the `except` block."""
+    """Describe the exception that ended a rank in a form that can be sent; to be called in the `except` block."""
     return failure_from_exception(error, dump_or_none(error))
 
 
@@ -280,7 +279,7 @@ class TaskReader:
 
 
 class ResultWriter:
-    """A rank's end of its result file. The first byte says what follows, and is written last: a commit."""
+    """A rank's end of its result file. The first byte is the kind of the content, and is written last: a commit."""
 
     def __init__(self, descriptor: int) -> None:
         # Not closed with the file object: the descriptor stays open until the process ends.
@@ -292,15 +291,15 @@ class ResultWriter:
         try:
             _cloudpickle().dump(value, self._file)
         except OSError as error:
-            raise _no_room(value, error) from error
+            raise _storage_error(value, error) from error
         except Exception as error:  # noqa: BLE001 - pickling runs the value's own code
             # Without the cause, whose traceback would only show the inside of pickle.
-            raise TypeError(f"cannot pickle the return value ({_shown(value)}): {error}") from None
+            raise TypeError(f"cannot pickle the return value ({_type_name(value)}): {error}") from None
         try:
             self._seal(VALUE)
         except OSError as error:
             self._file = os.fdopen(self._file.fileno(), "r+b", closefd=False)  # the old buffer cannot be written
-            raise _no_room(value, error) from error
+            raise _storage_error(value, error) from error
 
     def write_failure(self, failure: RankFailure) -> None:
         """Write the exception that ended the rank."""
@@ -319,10 +318,12 @@ class ResultWriter:
         os.pwrite(self._file.fileno(), kind, 0)
 
 
-def _no_room(value: object, error: OSError) -> OSError:
+def _storage_error(value: object, error: OSError) -> OSError:
     """Return the error for a value that its file cannot hold: it is in memory, and subject to the limit on files."""
     limit = "; raise the limit on the size of files (ulimit -f)" if error.errno == errno.EFBIG else ""
-    return OSError(error.errno, f"cannot store the return value ({_shown(value)}): {error.strerror or error}{limit}")
+    return OSError(
+        error.errno, f"cannot store the return value ({_type_name(value)}): {error.strerror or error}{limit}"
+    )
 
 
 class ResultReader:

@@ -145,7 +145,7 @@ def _use_utf8(*streams: TextIO) -> None:
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
 
 
-# How a rank exits: everything that an interpreter does at its end, except tearing itself down.
+# The exit of a rank: everything that an interpreter does at its end, except tearing itself down.
 
 WritableFile = io.TextIOWrapper | io.BufferedWriter
 
@@ -154,7 +154,7 @@ _opened_before_fork: list[WritableFile] = []
 
 
 def remember_open_files() -> None:
-    """Remember the files that are open before the fork server freezes its objects: the collector lists them no more.
+    """Remember the files that are open before the fork server freezes its objects, which the collector then hides.
 
     A module that all ranks import may have opened a file that a rank then writes to, such as a log.
     """
@@ -185,11 +185,15 @@ def _flush_files() -> None:
             stream.flush()
     # Text first: it ends in a buffered file.
     opened = [*_opened_before_fork, *_open_files()]
-    for file in sorted(opened, key=lambda found: not isinstance(found, io.TextIOWrapper)):
+    for file in sorted(opened, key=lambda candidate: not isinstance(candidate, io.TextIOWrapper)):
         with contextlib.suppress(OSError, ValueError):  # closed or detached; or its disk is full
             file.flush()
 
 
 def _open_files() -> list[WritableFile]:
     # By type, because `isinstance` would run code of objects that pretend to be others.
-    return [found for found in gc.get_objects() if issubclass(type(found), (io.TextIOWrapper, io.BufferedWriter))]
+    return [
+        candidate
+        for candidate in gc.get_objects()
+        if issubclass(type(candidate), (io.TextIOWrapper, io.BufferedWriter))
+    ]

@@ -10,15 +10,15 @@ from types import FrameType
 from cobre._native import count_signal, take_signal_count
 from cobre.comm.errors import stop_exception
 
-SAME_REQUEST_S = 5.0  # signals of one request that take different ways arrive within this time
+SAME_REQUEST_S = 5.0  # signals of one request that arrive by different paths do so within this time
 
 
 class SignalRepeatFilter:
     """Filter that tells a second request to stop from a repetition of the first one.
 
-    SIGTERM is sent by programs, and often arrives along several ways at once: Slurm signals the tasks of a job both
-    directly and through `srun`, and a process group may contain a launcher, which forwards it, and its ranks. A second
-    Ctrl-C, on the other hand, is always deliberate.
+    SIGTERM is sent by programs, and often arrives by several paths at once: Slurm signals the tasks of a job both
+    directly and through `srun`, and a process group may contain both a launcher, which forwards it, and its ranks. A
+    second Ctrl-C, on the other hand, is always deliberate.
     """
 
     def __init__(self) -> None:
@@ -30,18 +30,18 @@ class SignalRepeatFilter:
         if self._first is None:
             self._first = (number, now)
             return False
-        first, came_at = self._first
-        return number == first == signal.SIGTERM and now - came_at < SAME_REQUEST_S
+        first, arrived_at = self._first
+        return number == first == signal.SIGTERM and now - arrived_at < SAME_REQUEST_S
 
 
 class SignalCounter:
     """Counter of arrivals, for signal handlers: Python calls a handler once for all arrivals since the last call.
 
-    While a native call lasts, or a Python statement, two Ctrl-C would become one.
+    Two Ctrl-C during one native call, or one Python statement, would count as one.
     """
 
     def __init__(self) -> None:
-        self._had_several = False
+        self._merged_arrivals = False
 
     def start(self, numbers: Iterable[int]) -> None:
         """Count these signals, which have Python handlers already; ends when another handler is installed."""
@@ -51,10 +51,10 @@ class SignalCounter:
     def arrivals(self, number: int) -> int:
         """Return how often the signal has arrived since the last call; to be called by its handler."""
         count = take_signal_count(number)
-        if count == 0 and not self._had_several:
+        if count == 0 and not self._merged_arrivals:
             return 1  # from Python itself (`_thread.interrupt_main`): no signal of the kernel's
         # The second of two arrivals makes Python call the handler again, which then finds none.
-        self._had_several = count > 1
+        self._merged_arrivals = count > 1
         return count
 
 

@@ -1,4 +1,4 @@
-"""The start of a rank: its environment variables, its pipes, and its interpreter (the other way is `fork_server`)."""
+"""The start of a rank: its environment variables, its pipes, and its interpreter (`fork_server` forks one instead)."""
 
 import contextlib
 import operator
@@ -48,10 +48,7 @@ def check_size(backend: str, size: object) -> int:
 
 
 def rank_environments(backend: str, size: int, extra: Mapping[str, str]) -> list[Environment]:
-    """Return the environment of every rank.
-
-    It is this process's without its own world, then `extra`, then the new world.
-    """
+    """Return the environment of every rank: that of this process without its world, `extra`, and the new world."""
     base = _inherited(os.environ)
     base.update(extra)
     return [base | world for world in rank_variables(backend, size, extra)]
@@ -62,7 +59,7 @@ def rank_variables(backend: str, size: int, options: Mapping[str, str]) -> list[
 
     Raises `BackendNotAvailableError` for mpi, whose worlds only an MPI launcher can start, and `InvalidBackendError`.
     """
-    kind = _parse(backend)
+    kind = _own_backend(backend)
     if kind is None and str(backend).strip().lower() in registered_names():
         return rank_variables_of(backend, size, options)
     if kind is None:
@@ -90,8 +87,8 @@ def segment_name(environment: Mapping[str, str]) -> str | None:
     return environment.get(variables.SHM_NAME)
 
 
-def _parse(backend: str) -> BackendKind | None:
-    """Return one of our own backends, or auto; None for another name, which may be registered."""
+def _own_backend(backend: str) -> BackendKind | None:
+    """Return the kind of a backend of this package, or auto; None for another name, which may be registered."""
     try:
         return BackendKind(str(backend).strip().lower())
     except ValueError:
@@ -264,8 +261,8 @@ def with_import_path(environment: Mapping[str, str]) -> dict[str, str]:
     """
     root = Path(cobre.__file__).parent.parent
     python_path = environment.get("PYTHONPATH", "")
-    known = [*python_path.split(os.pathsep), *site.getsitepackages(), site.getusersitepackages()]
-    if root in map(_absolute, known) or root not in map(_absolute, sys.path):
+    importable = [*python_path.split(os.pathsep), *site.getsitepackages(), site.getusersitepackages()]
+    if root in map(_absolute, importable) or root not in map(_absolute, sys.path):
         return dict(environment)
     # PYTHONPATH comes before the standard library and site-packages, so it is extended only if it must be.
     return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (str(root), python_path)))}

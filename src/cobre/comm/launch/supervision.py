@@ -1,4 +1,4 @@
-"""Ranks as processes: start them, hand their output on, reap them, and stop all of them at the first failure."""
+"""Ranks as processes: start them, forward their output, reap them, and stop all of them at the first failure."""
 
 import contextlib
 import logging
@@ -50,7 +50,7 @@ class RankProcess:
         self.exit_code: int | None = None
         self.was_stopped = False
         self.was_frozen = False
-        """Whether it was stopped by a signal or a debugger when it was told to end, and could not."""
+        """Whether it was stopped by a signal or a debugger when it was told to end, and so could not."""
         self.pid = child.pid
         # Now, while the process cannot have been reaped: later the pid might be that of another process.
         self._group = ProcessGroup(self.pid, start_ticks_of(self.pid))
@@ -166,7 +166,7 @@ class OrphanReaper:
             self._process.stdin.close()
 
 
-# Starts the ranks of a run, one after the other: forked by a fork server, or each as an interpreter of its own.
+# Starting the ranks of a run, one after the other: forked by a fork server, or each as an interpreter of its own.
 #
 # A fork server is used if it can be (Linux with pidfds, several ranks, no thread after loading); otherwise each rank
 # is spawned, with the same result and a slower start.

@@ -61,13 +61,15 @@ def command_line(program: str, description: str) -> argparse.ArgumentParser:
 def selected_settings(options: argparse.Namespace, sizes: Sequence[int]) -> Iterator[Setting]:
     """Yield the settings that the options select. sizes: numbers of ranks if the options name none."""
     for backend in options.backend or available_backends():
-        found = profile(backend)
-        for variant in found.variants:
+        backend_profile = profile(backend)
+        for variant in backend_profile.variants:
             if options.variant in (None, variant.name):
-                yield from (Setting(found, variant, size) for size in found.sizes(options.ranks or sizes))
+                yield from (
+                    Setting(backend_profile, variant, size) for size in backend_profile.sizes(options.ranks or sizes)
+                )
 
 
-class Listed(Protocol):
+class CatalogueEntry(Protocol):
     """A case, or a plan, as the catalogue shows it; the description is the docstring of `run`."""
 
     @property
@@ -83,10 +85,10 @@ class Listed(Protocol):
         """The function."""
 
 
-def catalogue_line(listed: Listed) -> str:
+def catalogue_line(entry: CatalogueEntry) -> str:
     """Return the line of a case in the catalogue: id, clauses and description."""
-    description = (listed.run.__doc__ or "").splitlines()[0]
-    return f"{listed.id:32} {','.join(map(str, listed.clauses)):8} {description}\n"
+    description = (entry.run.__doc__ or "").splitlines()[0]
+    return f"{entry.id:32} {','.join(map(str, entry.clauses)):8} {description}\n"
 
 
 def _ranks(text: str) -> list[int]:

@@ -77,10 +77,10 @@ def case(
     """Register a function as a case, with `expect` (the expected values, by rank) or `judge`."""
 
     def register(function: CaseFunction) -> CaseFunction:
-        decide = judge or _equal_to(expect or (lambda _params, size: [True] * size))
+        judge_values = judge or _equal_to(expect or (lambda _params, size: [True] * size))
         if identifier in _registry:
             raise ValueError(f"there are two cases named {identifier}")
-        _registry[identifier] = Case(identifier, clauses, function, decide, grid, own_world, skip_reason)
+        _registry[identifier] = Case(identifier, clauses, function, judge_values, grid, own_world, skip_reason)
         return function
 
     return register
@@ -102,14 +102,14 @@ def _equal_to(expect: Expectation) -> Judge:
     def judge(params: Params, values: Sequence[Value]) -> str:
         expected = json.loads(json.dumps(expect(params, len(values))))  # as the values, which were sent as JSON
         return "\n".join(
-            f"rank {rank}: expected {_short(wanted)}, got {_short(value)}"
-            for rank, (wanted, value) in enumerate(zip(expected, values, strict=True))
-            if wanted != value
+            f"rank {rank}: expected {_abbreviated(expected_value)}, got {_abbreviated(value)}"
+            for rank, (expected_value, value) in enumerate(zip(expected, values, strict=True))
+            if expected_value != value
         )
 
     return judge
 
 
-def _short(value: Value) -> str:
+def _abbreviated(value: Value) -> str:
     text = repr(value)
     return text if len(text) <= 400 else f"{text[:200]} ... {text[-150:]}"

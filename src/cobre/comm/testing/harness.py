@@ -52,11 +52,11 @@ class WorldRun:
 
 def run_setting(setting: Setting, depth: Depth, pattern: str = "*") -> Iterator[Result]:
     """Run every cell of the grid that matches the pattern."""
-    wanted = [cell for cell in grid(setting, depth) if cell.matches(pattern)]
-    skip_reasons = {name: find_case(name).skip_reason() for name in {cell.case for cell in wanted}}
-    for batch in _batches([cell for cell in wanted if not skip_reasons[cell.case]]):
+    cells = [cell for cell in grid(setting, depth) if cell.matches(pattern)]
+    skip_reasons = {name: find_case(name).skip_reason() for name in {cell.case for cell in cells}}
+    for batch in _batches([cell for cell in cells if not skip_reasons[cell.case]]):
         yield from run_cells(setting, batch)
-    yield from (Result(cell, Outcome.SKIPPED, skip_reasons[cell.case]) for cell in wanted if skip_reasons[cell.case])
+    yield from (Result(cell, Outcome.SKIPPED, skip_reasons[cell.case]) for cell in cells if skip_reasons[cell.case])
 
 
 def grid(setting: Setting, depth: Depth) -> list[Cell]:
@@ -110,11 +110,11 @@ def _start(setting: Setting, work: Sequence[object], folder: str, mark: Mapping[
         )
     except Exception as error:  # noqa: BLE001 - a starter may raise anything; it goes into the result
         return f"{type(error).__name__}: {error}"
-    wanted = [(rank, setting.size) for rank in range(setting.size)]
+    expected = [(rank, setting.size) for rank in range(setting.size)]
     return (
         ""
-        if list(map(tuple, ranks_and_sizes)) == wanted
-        else f"ranks and sizes should be {wanted}, not {ranks_and_sizes}"
+        if list(map(tuple, ranks_and_sizes)) == expected
+        else f"ranks and sizes should be {expected}, not {ranks_and_sizes}"
     )
 
 
@@ -141,8 +141,8 @@ def _judge_end(setting: Setting, run: WorldRun, *, all_completed: bool) -> Itera
     """Judge the world itself: it must succeed if all its cases ran, and must leave nothing behind in any case."""
     if all_completed:
         yield Result(setting.cell("world/end"), Outcome.ERROR if run.problem else Outcome.PASS, run.problem)
-    left = ", ".join(run.leaks)
-    yield Result(setting.cell("world/leaks"), Outcome.FAIL if left else Outcome.PASS, left)
+    leaked = ", ".join(run.leaks)
+    yield Result(setting.cell("world/leaks"), Outcome.FAIL if leaked else Outcome.PASS, leaked)
 
 
 def _judge_end_of_job(setting: Setting, run: WorldRun, cell: Cell) -> list[Result]:

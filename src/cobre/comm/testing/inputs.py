@@ -81,7 +81,7 @@ def numbers(dtype: str, count: int, *key: object) -> Array:
     if kind in "iu":
         return payload(dtype, count, *key)
     if kind == "c":
-        return _parts(dtype, count, *key).view(DTYPES[dtype])
+        return _complex_components(dtype, count, *key).view(DTYPES[dtype])
     return _spread(DTYPES[dtype], count, *key)
 
 
@@ -115,7 +115,7 @@ def significant_bytes(array: Array) -> Array:
     return raw(array)
 
 
-def _parts(dtype: str, count: int, *key: object) -> Array:
+def _complex_components(dtype: str, count: int, *key: object) -> Array:
     return _spread(np.empty(0, DTYPES[dtype]).real.dtype, 2 * count, *key)
 
 

@@ -63,11 +63,11 @@ class LeakCheck:
         """
         ended = time.time()
         deadline = time.monotonic() + settle_s
-        left = self._look(ended)
-        while left and time.monotonic() < deadline:
+        leaked = self._look(ended)
+        while leaked and time.monotonic() < deadline:
             time.sleep(0.02)
-            left = [leak for leak in self._look(ended) if leak in left]
-        return left
+            leaked = [leak for leak in self._look(ended) if leak in leaked]
+        return leaked
 
     def _look(self, ended: float) -> list[str]:
         now = Snapshot.take(self._mark)
@@ -83,9 +83,9 @@ def no_leaks(settle_s: float = SETTLE_S) -> Iterator[LeakCheck]:
     """Raise `AssertionError` at the end of the block if something was left behind."""
     check = LeakCheck()
     yield check
-    left = check.leaks(settle_s)
-    if left:
-        raise AssertionError(f"left behind: {', '.join(left)}")
+    leaked = check.leaks(settle_s)
+    if leaked:
+        raise AssertionError(f"left behind: {', '.join(leaked)}")
 
 
 def segment_names() -> frozenset[str]:

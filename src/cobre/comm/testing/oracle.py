@@ -49,27 +49,27 @@ def fold(contributions: Sequence[Array], op: ReduceOp) -> Array:
 
 def _fold_reals(result: Array, others: Sequence[Array], op: ReduceOp) -> Array:
     combine = COMBINE[op]
-    lost = np.isnan(result) if result.dtype.kind == "f" else None
+    nan_mask = np.isnan(result) if result.dtype.kind == "f" else None
     with np.errstate(all="ignore"):
         for data in others:
             result = combine(result, data)
-            if lost is not None:
-                lost |= np.isnan(result) | np.isnan(data)
-    if lost is not None:
-        result[lost] = np.array(np.nan, result.dtype)
+            if nan_mask is not None:
+                nan_mask |= np.isnan(result) | np.isnan(data)
+    if nan_mask is not None:
+        result[nan_mask] = np.array(np.nan, result.dtype)
     return result
 
 
-def _smaller(one: Array, other: Array) -> Array:
-    if one.dtype.kind == "f":
-        return np.where((one < other) | ((one == other) & np.signbit(one)), one, other)
-    return np.minimum(one, other)
+def _smaller(first: Array, second: Array) -> Array:
+    if first.dtype.kind == "f":
+        return np.where((first < second) | ((first == second) & np.signbit(first)), first, second)
+    return np.minimum(first, second)
 
 
-def _larger(one: Array, other: Array) -> Array:
-    if one.dtype.kind == "f":
-        return np.where((one > other) | ((one == other) & ~np.signbit(one)), one, other)
-    return np.maximum(one, other)
+def _larger(first: Array, second: Array) -> Array:
+    if first.dtype.kind == "f":
+        return np.where((first > second) | ((first == second) & ~np.signbit(first)), first, second)
+    return np.maximum(first, second)
 
 
 COMBINE: dict[ReduceOp, Callable[[Array, Array], Array]] = {

@@ -66,11 +66,11 @@ class Profile:
     variants: Sequence[Variant] = (Variant(),)
     max_size: int | None = None
 
-    def sizes(self, wanted: Sequence[int]) -> list[int]:
-        """Return those of the wanted sizes that this backend supports, or its largest if it supports none of them."""
+    def sizes(self, requested: Sequence[int]) -> list[int]:
+        """Return the requested sizes that this backend supports, or its largest if it supports none of them."""
         if self.max_size is None:
-            return list(wanted)
-        return [size for size in wanted if size <= self.max_size] or [self.max_size]
+            return list(requested)
+        return [size for size in requested if size <= self.max_size] or [self.max_size]
 
 
 def launched(backend: str) -> Starter:
@@ -204,7 +204,7 @@ SHM = Profile(
 )
 
 
-def _hosts_of(ranks: int, ring_bytes: int) -> dict[str, str]:
+def _host_options(ranks: int, ring_bytes: int) -> dict[str, str]:
     return {variables.TCP_RANKS_PER_HOST: str(ranks), variables.TCP_RING_BYTES: str(ring_bytes)}
 
 
@@ -213,11 +213,11 @@ TCP = Profile(
     launched("tcp"),
     variants=(
         Variant("host"),  # all ranks of this host share its memory: the default
-        Variant("pairs", _hosts_of(2, ring_bytes=0)),
-        Variant("star", _hosts_of(1, ring_bytes=0)),
+        Variant("pairs", _host_options(2, ring_bytes=0)),
+        Variant("star", _host_options(1, ring_bytes=0)),
         # Every gather and broadcast of one byte or more travels from host to host.
-        Variant("ring", _hosts_of(1, ring_bytes=1)),
-        Variant("ring-pairs", _hosts_of(2, ring_bytes=1)),
+        Variant("ring", _host_options(1, ring_bytes=1)),
+        Variant("ring-pairs", _host_options(2, ring_bytes=1)),
     ),
 )
 
@@ -232,13 +232,13 @@ MPI = Profile(
     variants=(
         Variant("plain", {"COBRE_MPI_CHECKED": "0"}, excluded_cases=MISMATCHES, ends_job=FAILURES),
         Variant("checked", {"COBRE_MPI_CHECKED": "1"}, ends_job=FAILURES),
-        # The way of payloads beyond 2 GiB, with payloads of the kit's size. Those that are really so large go that way
-        # in the other variants; here they would be half a million messages.
+        # The path of payloads beyond 2 GiB, with payloads of the kit's size. Really large ones take this path in the
+        # other variants; here they would be half a million messages.
         Variant("pieces", {"COBRE_MPI_MAX_MESSAGE_BYTES": "5000"}, excluded_cases=MISMATCHES + HUGE, ends_job=FAILURES),
     ),
 )
 
-PROFILES = {found.name: found for found in (LOCAL, SHM, TCP, MPI)}
+PROFILES = {entry.name: entry for entry in (LOCAL, SHM, TCP, MPI)}
 
 
 def profile(backend: str) -> Profile:

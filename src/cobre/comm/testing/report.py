@@ -112,8 +112,10 @@ def table(results: Sequence[Result]) -> str:
     columns = list(dict.fromkeys(_column(result) for result in results))
     groups = list(dict.fromkeys(result.cell.group for result in results))
     rows = [["", *columns]]
-    rows += [[group, *(_square(_of(results, group, column)) for column in columns)] for group in groups]
-    rows.append(["all", *(_square([result for result in results if _column(result) == column]) for column in columns)])
+    rows += [[group, *(_outcome_counts(_select(results, group, column)) for column in columns)] for group in groups]
+    rows.append(
+        ["all", *(_outcome_counts([result for result in results if _column(result) == column]) for column in columns)]
+    )
     return _aligned(rows)
 
 
@@ -143,17 +145,17 @@ def run_and_print(
     complete: a skipped cell is a failure of the run. json_file: where to write all results as well.
     """
     begin = time.monotonic()
-    done = list(_shown(results))
-    texts = [f"\n{table(done)}\n" if done else "no case matches", skips(done), failures(done, program)]
-    texts.append(f"{len(done)} cells in {time.monotonic() - begin:.0f} s, {len(bad(done))} failed")
+    finished = list(_with_progress(results))
+    texts = [f"\n{table(finished)}\n" if finished else "no case matches", skips(finished), failures(finished, program)]
+    texts.append(f"{len(finished)} cells in {time.monotonic() - begin:.0f} s, {len(bad(finished))} failed")
     sys.stdout.write("".join(f"{text}\n" for text in texts if text))
     if json_file:
-        Path(json_file).write_text(json.dumps([result.to_json() for result in done], indent=1), encoding="utf-8")
-    skipped = any(result.outcome is Outcome.SKIPPED for result in done)
-    return 0 if done and not bad(done) and not (complete and skipped) else 1
+        Path(json_file).write_text(json.dumps([result.to_json() for result in finished], indent=1), encoding="utf-8")
+    skipped = any(result.outcome is Outcome.SKIPPED for result in finished)
+    return 0 if finished and not bad(finished) and not (complete and skipped) else 1
 
 
-def _shown(results: Iterable[Result]) -> Iterator[Result]:
+def _with_progress(results: Iterable[Result]) -> Iterator[Result]:
     """Print progress, and failures as they occur."""
     heading = ""
     for result in results:
@@ -172,11 +174,11 @@ def _column(result: Result) -> str:
     return " ".join(filter(None, (cell.backend, cell.variant, f"x{cell.size}")))
 
 
-def _of(results: Sequence[Result], group: str, column: str) -> list[Result]:
+def _select(results: Sequence[Result], group: str, column: str) -> list[Result]:
     return [result for result in results if result.cell.group == group and _column(result) == column]
 
 
-def _square(results: Sequence[Result]) -> str:
+def _outcome_counts(results: Sequence[Result]) -> str:
     """Count the cells that passed, and those with other outcomes by name."""
     outcomes = Counter(result.outcome for result in results)
     others = [f"{outcomes[outcome]} {mark}" for outcome, mark in MARKS.items() if mark and outcomes[outcome]]
@@ -210,8 +212,8 @@ COLLECTIVES: dict[str, Callable[[Any], object]] = {
 """The smallest call of each kind."""
 
 
-MESSAGES = ("allgatherv", "allreduce", "broadcast", "barrier")
-"""Those that every communicator has, whether it makes shared regions or not."""
+CORE_COLLECTIVES = ("allgatherv", "allreduce", "broadcast", "barrier")
+"""The calls that every communicator has, whether it provides shared regions or not."""
 
 
 def describe(error: BaseException) -> dict[str, Any]:
@@ -235,7 +237,7 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def attempt(call: Callable[[], object]) -> dict[str, Any]:
-    """Make a call; the description of what it raised, with an empty "error" if it succeeded."""
+    """Make a call; return the description of its error, with an empty "error" if it succeeded."""
     try:
         call()
     except (CommError, KeyboardInterrupt) as error:

@@ -19,10 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="the value of COBRE_COMM_TRACE during the run")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the merged trace (default: DIR/trace.json)")
-    chosen = parser.parse_args(arguments)
-    output = chosen.output or chosen.folder / "trace.json"
+    options = parser.parse_args(arguments)
+    output = options.output or options.folder / "trace.json"
     try:
-        print(_merge(chosen.folder, output))  # noqa: T201 - what the command is for
+        print(_merge(options.folder, output))  # noqa: T201 - what the command is for
     except (TraceError, OSError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return UNUSABLE

@@ -34,7 +34,7 @@ class TracedCommunicator:
         return [rank for rank in range(self.size) if rank not in self.members]
 
     @property
-    def behind(self) -> list[Recording]:
+    def lagging(self) -> list[Recording]:
         """The ranks whose last call comes before that of others: where to look if a run hung."""
         last = max((recording.last_sequence for recording in self.members.values()), default=0)
         return [member for _, member in sorted(self.members.items()) if member.last_sequence < last]
@@ -60,21 +60,21 @@ def read_run(folder: Path) -> Run:
     """Read the newest run of a directory; raises `TraceError` if there is none."""
     if not folder.is_dir():
         raise TraceError(f"{folder} is not a directory; expected the value of COBRE_COMM_TRACE during the run")
-    found, notes = _read_all(sorted(folder.glob("*.jsonl")))
-    if not found:
+    all_recordings, notes = _read_all(sorted(folder.glob("*.jsonl")))
+    if not all_recordings:
         raise TraceError("\n".join([f"{folder} contains no traces; run with COBRE_COMM_TRACE={folder} first", *notes]))
-    recordings, older = newest_run(found)
+    recordings, older = newest_run(all_recordings)
     if older:
         names = ", ".join(recording.path.name for recording in older)
         notes.append(f"ignored, from an earlier run: {names}")
     worlds = group_worlds(recordings)
     notes += [note for recording in recordings for note in recording.notes]
     notes += [f"{world}: no file of rank {rank}" for world in worlds for rank in world.missing_ranks]
-    notes += [_behind_note(world, recording) for world in worlds for recording in world.behind]
+    notes += [_lagging_note(world, recording) for world in worlds for recording in world.lagging]
     return Run(worlds, notes)
 
 
-def _behind_note(world: TracedCommunicator, recording: Recording) -> str:
+def _lagging_note(world: TracedCommunicator, recording: Recording) -> str:
     furthest = max(member.last_sequence for member in world.members.values())
     where = f"its last call is {recording.last_call}" if recording.last_call else "it made no call"
     return f"{world}: rank {recording.header.rank} is behind: {where}; others reached #{furthest}"
@@ -112,11 +112,11 @@ def newest_run(recordings: Sequence[Recording]) -> tuple[list[Recording], list[R
 def group_worlds(recordings: Sequence[Recording]) -> list[TracedCommunicator]:
     """Return one world for each communicator that ranks created together; the largest first."""
     groups: dict[tuple[Hashable, ...], list[Recording]] = defaultdict(list)
-    twice = _duplicates(recordings)
+    duplicated = _duplicates(recordings)
     for recording in recordings:
-        kind = _kind(recording)
+        key = _communicator_key(recording)
         # Communicators of nodes: there is one for each node, with the same ranks.
-        groups[(*kind, recording.header.host) if kind in twice else kind].append(recording)
+        groups[(*key, recording.header.host) if key in duplicated else key].append(recording)
     worlds = [_world(group) for group in groups.values()]
     return sorted(worlds, key=lambda world: (-world.size, world.number, min(world.members)))
 
@@ -134,20 +134,20 @@ def _world(group: Sequence[Recording]) -> TracedCommunicator:
     return TracedCommunicator(header.backend, header.size, header.communicator, members)
 
 
-def _kind(recording: Recording) -> tuple[str, int, int]:
+def _communicator_key(recording: Recording) -> tuple[str, int, int]:
     return recording.header.backend, recording.header.size, recording.header.communicator
 
 
 def _duplicates(recordings: Iterable[Recording]) -> set[tuple[str, int, int]]:
     """Return the communicators of which some rank has more than one file."""
     seen: set[tuple[tuple[str, int, int], int]] = set()
-    twice = set()
+    duplicated = set()
     for recording in recordings:
-        kind = _kind(recording)
-        if (kind, recording.header.rank) in seen:
-            twice.add(kind)
-        seen.add((kind, recording.header.rank))
-    return twice
+        key = _communicator_key(recording)
+        if (key, recording.header.rank) in seen:
+            duplicated.add(key)
+        seen.add((key, recording.header.rank))
+    return duplicated
 
 
 # Matches the same call on all ranks, to align clocks and to find out which ranks waited for which.
@@ -318,13 +318,13 @@ def solve(guesses_ns: Sequence[int], bounds: Bounds) -> tuple[list[int], list[fl
     """
     tight = _tightened(bounds)
     is_possible = all(tight[clock][clock] >= 0 for clock in range(len(tight)))
-    known = tight if is_possible else bounds
+    usable = tight if is_possible else bounds
     offsets: list[int] = []
     uncertainty: list[float] = []
     for clock, guess in enumerate(guesses_ns):
         # The first clock that calls relate to this one; if there is none, only the time of day is known.
-        root = next((other for other in range(clock) if math.isfinite(known[other][clock])), clock)
-        above, below = known[root][clock], known[clock][root]
+        root = next((other for other in range(clock) if math.isfinite(usable[other][clock])), clock)
+        above, below = usable[root][clock], usable[clock][root]
         middle = 0 if root == clock else round((above - below) / 2)
         offsets.append((offsets[root] if root != clock else guess) + middle)
         uncertainty.append(0.0 if clock == 0 else math.inf if root == clock else abs(above + below) / 2)
@@ -338,9 +338,11 @@ def _anchors(run: Run, clocks: Sequence[str]) -> list[_Anchor]:
     for world in run.worlds:
         clock_of = [number_of[member.header.clock_key] for _, member in sorted(world.members.items())]
         if len(set(clock_of)) > 1:
-            wall_ns = world.members[min(world.members)].header.wall_offset_ns
-            found = [matched for matched in matched_calls(world) if matched.is_anchor]
-            anchors += [(matched.calls[0].begin_ns + wall_ns, _anchor(matched, clock_of)) for matched in found]
+            wall_offset_ns = world.members[min(world.members)].header.wall_offset_ns
+            anchor_calls = [matched for matched in matched_calls(world) if matched.is_anchor]
+            anchors += [
+                (matched.calls[0].begin_ns + wall_offset_ns, _anchor(matched, clock_of)) for matched in anchor_calls
+            ]
     return [anchor for _, anchor in sorted(anchors, key=lambda timed: timed[0])]
 
 

@@ -114,7 +114,7 @@ def read_recording(path: Path) -> Recording:
         unreadable = 0
         for line in file:
             entry = _parse(line)
-            if not (entry and _add(recording, entry)):
+            if not (entry and _add_line(recording, entry)):
                 unreadable += 1
     recording.notes += _notes(recording, unreadable)
     return recording
@@ -149,7 +149,7 @@ def _typed(entry: Mapping[str, Any], fields: Mapping[str, type]) -> dict[str, An
     return None
 
 
-def _add(recording: Recording, entry: dict[str, Any]) -> bool:
+def _add_line(recording: Recording, entry: dict[str, Any]) -> bool:
     """Add one line to the recording; False if it is malformed."""
     if (values := _typed(entry, _CALL_FIELDS)) is not None:
         # A call that took long was written twice: the later line has its end.

@@ -97,7 +97,7 @@ MAX_OPERATIONS = 20
 
 
 @dataclass(slots=True)
-class OperationFigures:
+class OperationStatistics:
     """Statistics of the calls of one operation and label, of all ranks together."""
 
     nbytes: int = 0
@@ -105,7 +105,7 @@ class OperationFigures:
 
 
 @dataclass(slots=True)
-class RankFigures:
+class RankStatistics:
     """Statistics of one process. All times are in nanoseconds.
 
     inside_ns: time inside calls. waited_ns: of which waiting for the last rank. synchronised: calls in which ranks
@@ -127,38 +127,38 @@ class RankFigures:
         return self.last_ns - self.first_ns
 
 
-def operation_figures(run: Run) -> dict[tuple[str, str], OperationFigures]:
+def operation_statistics(run: Run) -> dict[tuple[str, str], OperationStatistics]:
     """Return statistics by operation and label, longest total time first; calls that did not end are left out."""
-    figures: dict[tuple[str, str], OperationFigures] = defaultdict(OperationFigures)
+    statistics: dict[tuple[str, str], OperationStatistics] = defaultdict(OperationStatistics)
     for recording in run.recordings:
         for call in recording.calls.values():
             if not call.is_in_progress:
-                entry = figures[call.operation, call.label]
+                entry = statistics[call.operation, call.label]
                 entry.nbytes += call.nbytes
                 entry.durations_ns.append(call.end_ns - call.begin_ns)
-    return dict(sorted(figures.items(), key=lambda item: -sum(item[1].durations_ns)))
+    return dict(sorted(statistics.items(), key=lambda item: -sum(item[1].durations_ns)))
 
 
-def rank_figures(run: Run, alignment: Alignment) -> dict[int, RankFigures]:
+def rank_statistics(run: Run, alignment: Alignment) -> dict[int, RankStatistics]:
     """Return statistics by rank; calls of a process in its smaller worlds are included."""
     ranks = process_ranks(run)
-    figures = {rank: RankFigures() for rank in sorted(ranks.values())}
-    _add_calls(run, alignment, figures)
+    statistics = {rank: RankStatistics() for rank in sorted(ranks.values())}
+    _add_calls(run, alignment, statistics)
     for world in run.worlds:
-        shown = {rank: figures[ranks[member.header.process]] for rank, member in world.members.items()}
+        by_member = {rank: statistics[ranks[member.header.process]] for rank, member in world.members.items()}
         for _, wait in waits_in(world, alignment):
-            shown[wait.last_rank].came_last += 1
-            shown[wait.last_rank].caused_ns += sum(wait.waited_ns.values())
+            by_member[wait.last_rank].came_last += 1
+            by_member[wait.last_rank].caused_ns += sum(wait.waited_ns.values())
             for rank, waited_ns in wait.waited_ns.items():
-                shown[rank].synchronised += 1
-                shown[rank].waited_ns += waited_ns
-    return figures
+                by_member[rank].synchronised += 1
+                by_member[rank].waited_ns += waited_ns
+    return statistics
 
 
-def _add_calls(run: Run, alignment: Alignment, figures: dict[int, RankFigures]) -> None:
+def _add_calls(run: Run, alignment: Alignment, statistics: dict[int, RankStatistics]) -> None:
     ranks = process_ranks(run)
     for recording in run.recordings:
-        entry = figures[ranks[recording.header.process]]
+        entry = statistics[ranks[recording.header.process]]
         ended = [call for call in recording.calls.values() if not call.is_in_progress]
         entry.inside_ns += sum(call.end_ns - call.begin_ns for call in ended)
         if ended:
@@ -177,15 +177,15 @@ def summary(run: Run, alignment: Alignment) -> str:
 
 
 def _operation_table(run: Run) -> Iterator[str]:
-    figures = operation_figures(run)
+    statistics = operation_statistics(run)
     rows = []
-    for (operation, label), entry in list(figures.items())[:MAX_OPERATIONS]:
+    for (operation, label), entry in list(statistics.items())[:MAX_OPERATIONS]:
         times = entry.durations_ns
-        total, middle, longest = (format_ns(value) for value in (sum(times), median(times), max(times)))
-        rows.append([operation, label, str(len(times)), format_bytes(entry.nbytes), total, middle, longest])
+        total, median_time, longest = (format_ns(value) for value in (sum(times), median(times), max(times)))
+        rows.append([operation, label, str(len(times)), format_bytes(entry.nbytes), total, median_time, longest])
     yield from table(["operation", "label", "calls", "bytes", "total", "median", "longest"], rows, text_columns=2)
-    if len(figures) > MAX_OPERATIONS:
-        yield f"and {len(figures) - MAX_OPERATIONS} more operations that took less time"
+    if len(statistics) > MAX_OPERATIONS:
+        yield f"and {len(statistics) - MAX_OPERATIONS} more operations that took less time"
 
 
 def _rank_table(run: Run, alignment: Alignment) -> Iterator[str]:
@@ -199,7 +199,7 @@ def _rank_table(run: Run, alignment: Alignment) -> Iterator[str]:
             _share(entry.came_last, entry.synchronised),
             format_ns(entry.caused_ns),
         ]
-        for rank, entry in rank_figures(run, alignment).items()
+        for rank, entry in rank_statistics(run, alignment).items()
     ]
     yield from table(["", "calls", "in calls", "waited", "share of span", "came last", "others waited"], rows)
 

@@ -7,7 +7,7 @@ from synthetic import call, header, shifted, write
 
 from cobre.comm.trace.__main__ import main
 from cobre.comm.trace.reading import align_clocks, read_run
-from cobre.comm.trace.summary import chrome_trace, operation_figures, rank_figures, summary
+from cobre.comm.trace.summary import chrome_trace, operation_statistics, rank_statistics, summary
 
 US = 1_000
 
@@ -63,14 +63,14 @@ def test_waits_are_shown_with_the_rank_waited_for(run):
 
 
 def test_figures_by_operation(run):
-    figures = operation_figures(run)
-    assert list(figures) == [("barrier", ""), ("allreduce", "bounds"), ("broadcast", "")]
-    assert figures["allreduce", "bounds"].nbytes == 64
-    assert sorted(figures["barrier", ""].durations_ns) == [10 * US, 40 * US]
+    statistics = operation_statistics(run)
+    assert list(statistics) == [("barrier", ""), ("allreduce", "bounds"), ("broadcast", "")]
+    assert statistics["allreduce", "bounds"].nbytes == 64
+    assert sorted(statistics["barrier", ""].durations_ns) == [10 * US, 40 * US]
 
 
 def test_figures_by_rank(run):
-    first, second = rank_figures(run, align_clocks(run)).values()
+    first, second = rank_statistics(run, align_clocks(run)).values()
     assert (first.calls, first.inside_ns, first.waited_ns, first.came_last, first.caused_ns) == (
         3,
         50 * US,

@@ -35,25 +35,25 @@ _LONG_NAMES = {"g": "longdouble", "G": "clongdouble"}
 
 
 class CheckedCall:
-    """One rank's call. signed: what must be equal on all ranks. description: for the error message."""
+    """One rank's call. compared: the values that must be equal on all ranks. description: for the error message."""
 
-    def __init__(self, operation: Operation, signed: object, description: str = "") -> None:
+    def __init__(self, operation: Operation, compared: object, description: str = "") -> None:
         self.operation = operation
-        self.signed = signed
+        self.compared = compared
         self.description = f"{operation.title} ({description})" if description else operation.title
 
     @property
     def signature(self) -> bytes:
         """A hash that is equal on two ranks if, and only if, their calls agree."""
-        return digest(self.operation.title, self.signed)
+        return digest(self.operation.title, self.compared)
 
 
 def allgatherv_call(dtype: Dtype, counts: Sequence[int], rank: int) -> CheckedCall:
     """Describe a gather by dtype and counts; displacements may differ between ranks."""
-    amounts = tuple(map(int, counts))
-    mark = digest(amounts).hex()[:4]
-    description = f"{element_name(dtype)}, {amounts[rank]} of {sum(amounts)}, counts {mark}"
-    return CheckedCall(Operation.ALLGATHERV, (dtype.descr, amounts), description)
+    count_list = tuple(map(int, counts))
+    counts_digest = digest(count_list).hex()[:4]
+    description = f"{element_name(dtype)}, {count_list[rank]} of {sum(count_list)}, counts {counts_digest}"
+    return CheckedCall(Operation.ALLGATHERV, (dtype.descr, count_list), description)
 
 
 def allreduce_call(dtype: Dtype, count: int, op: ReduceOp) -> CheckedCall:
@@ -91,34 +91,34 @@ class CallCheck:
         # Two exchanges: a hash in every call, the long description only if hashes differ. All ranks see the same
         # hashes, so either all of them take part in the second exchange, or none.
         signatures = self._exchange(call.signature, SIGNATURE_BYTES)
-        odd = next((rank for rank, other in enumerate(signatures) if other != signatures[0]), None)
-        if odd is not None:
-            raise self._mismatch(call, odd)
+        differing_rank = next((rank for rank, other in enumerate(signatures) if other != signatures[0]), None)
+        if differing_rank is not None:
+            raise self._mismatch(call, differing_rank)
 
-    def _mismatch(self, call: CheckedCall, odd: int) -> MismatchedCallError:
-        own = f"{os.getpid()}\n{socket.gethostname()}\n{call.description}{self._label()}"
-        # Half of a character that UTF-8 has no bytes for may be in a label: the label is only for display.
-        parts = self._exchange(own.encode(errors="replace"), DESCRIPTION_BYTES)
+    def _mismatch(self, call: CheckedCall, differing_rank: int) -> MismatchedCallError:
+        payload = f"{os.getpid()}\n{socket.gethostname()}\n{call.description}{self._label()}"
+        # A label may contain a lone surrogate, which UTF-8 cannot encode: the label is only for display.
+        parts = self._exchange(payload.encode(errors="replace"), DESCRIPTION_BYTES)
         texts = [part.rstrip(b"\0").decode(errors="replace") for part in parts]
         pids, hosts, descriptions = zip(*(text.split("\n", 2) for text in texts), strict=True)
         sequence = self._guard.sequence
-        sides = " vs ".join(f"rank {rank}: {descriptions[rank]}" for rank in (0, odd))
+        sides = " vs ".join(f"rank {rank}: {descriptions[rank]}" for rank in (0, differing_rank))
         return MismatchedCallError(
             call.operation.title,
             0,
             f"ranks made different calls: {sides} at call #{sequence}",
             sequence,
-            [Peer(rank, hosts[rank], int(pids[rank])) for rank in (0, odd)],
+            [Peer(rank, hosts[rank], int(pids[rank])) for rank in (0, differing_rank)],
         )
 
     def _label(self) -> str:
         label = self._guard.recent()[-1][3]
         return f" '{label[:LABEL_CHARACTERS]}'" if label else ""
 
-    def _exchange(self, own: bytes, room: int) -> list[bytes]:
-        everybody = np.empty((self._size, room), np.uint8)
-        self._comm.Allgather((own[:room].ljust(room, b"\0"), room, self._byte), (everybody, room, self._byte))
-        return [row.tobytes() for row in everybody]
+    def _exchange(self, payload: bytes, width: int) -> list[bytes]:
+        gathered = np.empty((self._size, width), np.uint8)
+        self._comm.Allgather((payload[:width].ljust(width, b"\0"), width, self._byte), (gathered, width, self._byte))
+        return [row.tobytes() for row in gathered]
 
 
 def element_name(dtype: Dtype) -> str:
@@ -170,12 +170,12 @@ class CallWatchdog:
             readable, _, _ = select.select(pipes, [], [], TICK_S)
             signals = os.read(readable[0], 64) if readable else b""
             if _is_interrupt(signals):
-                self._look_for_interrupted()
+                self._find_interrupted()
             if signal.SIGUSR1 in signals:
                 show_reports_unless_handled(GRACE_S)
-            self._look_for_stuck()
+            self._find_stuck()
 
-    def _look_for_interrupted(self) -> None:
+    def _find_interrupted(self) -> None:
         # A call that is still the same after the grace period did not see the interrupt. One that has returned did, by
         # Python's own handler: aborting the job then would take KeyboardInterrupt away from the program.
         before = {(endpoint, endpoint.sequence) for endpoint in self._busy()}
@@ -184,7 +184,7 @@ class CallWatchdog:
             if (endpoint, endpoint.sequence) in before:
                 self._on_interrupt(endpoint)
 
-    def _look_for_stuck(self) -> None:
+    def _find_stuck(self) -> None:
         """Report every call that was already under way at the previous tick, with its age in seconds."""
         now = time.monotonic()
         seen = self._seen
@@ -229,11 +229,11 @@ def _is_interrupt(signals: bytes) -> bool:
     return signal.SIGINT in signals and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-# How the processes of a group agree on an error report, apart from the calls of any communicator.
+# Exchange of error reports between the processes of a group, independent of the calls of any communicator.
 #
-# A rank that gives up takes part, and so does every rank that calls `check_failures`. If all ranks do, they can leave
-# in order, and one of them prints the report for all. If some do not, they are waiting in a collective, which only
-# aborting the job can end.
+# A rank that gives up takes part, and so does every rank that calls `check_failures`. If all ranks take part, they
+# leave in order, and one of them prints the report for all. If some do not, they are waiting in a collective, which
+# only aborting the job can end.
 
 MAX_BACKOFF_S = 0.005
 MAX_MESSAGE = 10_000
@@ -249,20 +249,18 @@ class ErrorExchange:
         # later time, so they are kept.
         self._abandoned: list[object] = []
 
-    def exchange(self, own: ExitReport | None, within_s: float | None = None) -> list[ExitReport | None] | None:
+    def exchange(self, report: ExitReport | None, timeout_s: float | None = None) -> list[ExitReport | None] | None:
         """Return every rank's report, by rank, with None for a rank without an error.
 
-        None if not all ranks came in time.
-
-        within_s: how long to wait for the others, in seconds; None: without limit.
+        None if not all ranks took part in time. timeout_s: how long to wait for the others; None: without limit.
         """
-        payload = np.frombuffer(encode_report(own), np.uint8)
+        payload = np.frombuffer(encode_report(report), np.uint8)
         counts = np.zeros(self._comm.Get_size(), np.int64)
-        sent = np.array([payload.size], np.int64)
-        self._abandoned.append((sent, counts))
+        own_size = np.array([payload.size], np.int64)
+        self._abandoned.append((own_size, counts))
         # The sizes are exchanged by a nonblocking collective, because the others may never come. Once it has completed,
         # all ranks are here, and a blocking call for the reports themselves cannot hang.
-        if not _completes_within(self._comm.Iallgather(sent, counts), within_s):
+        if not _completes_within(self._comm.Iallgather(own_size, counts), timeout_s):
             return None
         self._abandoned.pop()
         everything = np.empty(int(counts.sum()), np.uint8)
@@ -280,8 +278,8 @@ def agreed_exit(rank: int, reports: Sequence[ExitReport | None]) -> ExitReport |
     failed = [report for report in reports if report is not None]
     if not failed:
         return None
-    first_with = {report.message: report for report in reversed(failed)}
-    texts = [report.text for report in failed if first_with[report.message] is report]
+    first_by_message = {report.message: report for report in reversed(failed)}
+    texts = [report.text for report in failed if first_by_message[report.message] is report]
     message = "\n".join(texts) if rank == 0 else ""
     return ExitReport(message, failed[0].exit_code, is_agreed=True, details=failed[0].details)
 
@@ -291,8 +289,8 @@ def reasons(reports: Sequence[ExitReport | None]) -> str:
     return "; ".join(dict.fromkeys(report.text for report in reports if report is not None and report.text))
 
 
-def _completes_within(request: Mpi, within_s: float | None) -> bool:
-    deadline = None if within_s is None else time.monotonic() + within_s
+def _completes_within(request: Mpi, timeout_s: float | None) -> bool:
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
     backoff_s = 0.0
     while not request.Test():
         if deadline is not None and time.monotonic() > deadline:

@@ -26,7 +26,7 @@ from cobre.comm.backends.mpi.call_checks import (
 )
 from cobre.comm.backends.mpi.job import CommGroup, Job
 from cobre.comm.backends.mpi.library import Mpi, MpiComm, load_mpi
-from cobre.comm.backends.mpi.windows import DeferredRelease, MpiSharedRegion, Window, WindowOwner, Windows
+from cobre.comm.backends.mpi.windows import DeferredRelease, MpiSharedRegion, Window, WindowRegionBackend, Windows
 from cobre.comm.config import MpiConfig
 from cobre.comm.errors import AbortedError, CollectiveFailedError, InitializationFailedError, MismatchedCallError
 from cobre.comm.exit_report import attach_exit_report, exit_report_of
@@ -45,9 +45,9 @@ class Datatypes(dict[int, object]):
         self._byte = mpi.BYTE
 
     def __missing__(self, itemsize: int) -> object:
-        unit = self._byte.Create_contiguous(itemsize).Commit()
-        self[itemsize] = unit
-        return unit
+        datatype = self._byte.Create_contiguous(itemsize).Commit()
+        self[itemsize] = datatype
+        return datatype
 
 
 # `allreduce` as the left fold in rank order: MPI moves the data, `cobre._native.fold` combines it.
@@ -105,15 +105,17 @@ class OrderedReduction:
         """Fold one slice in rank order on each rank, then gather the slices on all."""
         # Alltoallv, fold, Allgatherv: the work is divided between ranks, yet each element is folded in rank order.
         # One rank that folds everything would take `size` times as long; MPI's own Allreduce has no fixed order.
-        unit = self._datatypes[send.itemsize]
+        datatype = self._datatypes[send.itemsize]
         bounds = [send.size * rank // self._size for rank in range(self._size + 1)]
         counts = [end - start for start, end in pairwise(bounds)]
-        mine = counts[self._rank]
-        starts = [mine * rank for rank in range(self._size)]
-        self._comm.Alltoallv((send, (counts, bounds[:-1]), unit), (scratch, ([mine] * self._size, starts), unit))
-        own = recv[bounds[self._rank] : bounds[self._rank + 1]]
-        fold([scratch[start : start + mine] for start in starts], own, op)
-        self._comm.Allgatherv(self._mpi.IN_PLACE, (recv, (counts, bounds[:-1]), unit))
+        slice_size = counts[self._rank]
+        starts = [slice_size * rank for rank in range(self._size)]
+        self._comm.Alltoallv(
+            (send, (counts, bounds[:-1]), datatype), (scratch, ([slice_size] * self._size, starts), datatype)
+        )
+        own_slice = recv[bounds[self._rank] : bounds[self._rank + 1]]
+        fold([scratch[start : start + slice_size] for start in starts], own_slice, op)
+        self._comm.Allgatherv(self._mpi.IN_PLACE, (recv, (counts, bounds[:-1]), datatype))
 
 
 # Payloads that exceed one MPI call, whose counts and displacements are 32-bit in most MPI libraries.
@@ -140,12 +142,12 @@ def gather_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, byte_ranges: Sequence
         outgoing, incoming = blocks[(rank - step) % size], blocks[(rank - step - 1) % size]
         # Sendrecv, because blocking sends of all ranks to the right would deadlock. Blocks of different sizes have
         # different numbers of chunks: a neighbour without one is replaced by PROC_NULL.
-        for sent, received in zip_longest(outgoing, incoming):
+        for outgoing_chunk, incoming_chunk in zip_longest(outgoing, incoming):
             comm.Sendrecv(
-                _message(mpi, sent),
-                mpi.PROC_NULL if sent is None else right,
-                recvbuf=_message(mpi, received),
-                source=mpi.PROC_NULL if received is None else left,
+                _message(mpi, outgoing_chunk),
+                mpi.PROC_NULL if outgoing_chunk is None else right,
+                recvbuf=_message(mpi, incoming_chunk),
+                source=mpi.PROC_NULL if incoming_chunk is None else left,
             )
 
 
@@ -160,7 +162,7 @@ def _message(mpi: Mpi, chunk: Array | None) -> tuple[Array | None, int, object]:
 EXCHANGE_S = 2.0  # how long a rank that gives up waits for the others to do so too, or to call `check_failures`
 
 
-class MpiCommunicator(WindowOwner):
+class MpiCommunicator(WindowRegionBackend):
     """A rank of an MPI world, or of one node of it. The lowest rank of each node is its leader."""
 
     backend = "mpi"
@@ -186,17 +188,17 @@ class MpiCommunicator(WindowOwner):
         if _node is not None:
             self._comm = self._node = _node
         else:
-            parent = mpi.COMM_WORLD if comm is None else _checked(mpi, comm)
+            parent = mpi.COMM_WORLD if comm is None else _require_intracomm(mpi, comm)
             self._group = self._job.group(parent)
-            self._comm, self._node = self._duplicated(mpi, parent, self._group)
+            self._comm, self._node = self._duplicate(mpi, parent, self._group)
         super().__init__(self._comm.Get_rank(), self._comm.Get_size())
         # MPI's default error handler aborts the job at the first error, before the caller could see it.
-        for own in (self._comm, self._node):
-            own.Set_errhandler(mpi.ERRORS_RETURN)
+        for comm_handle in (self._comm, self._node):
+            comm_handle.Set_errhandler(mpi.ERRORS_RETURN)
         self._prepare(mpi)
         self._job.watch(self, self._group)
         if self._group is not None:
-            self._group.communicators.hold(*_release_of(self))
+            self._group.communicators.hold(*_release_hooks(self))
 
     @property
     def is_leader(self) -> bool:
@@ -220,12 +222,12 @@ class MpiCommunicator(WindowOwner):
 
     def _leave_together(self, error: BaseException) -> bool:
         """Exchange exit reports; whether all ranks leave in order, so that the job need not be aborted."""
-        own = exit_report_of(error)
+        report = exit_report_of(error)
         group = self._shared_group()
-        if own is None or own.is_agreed or self.state != "open" or group is None:
-            return own is not None and own.is_agreed
+        if report is None or report.is_agreed or self.state != "open" or group is None:
+            return report is not None and report.is_agreed
         try:
-            reports = group.error_exchange.exchange(own, EXCHANGE_S)
+            reports = group.error_exchange.exchange(report, EXCHANGE_S)
         except KeyboardInterrupt:  # Ctrl-C while waiting for the other ranks: abort the job now
             return False
         if reports is None or (agreed := agreed_exit(self._rank, reports)) is None:
@@ -237,7 +239,7 @@ class MpiCommunicator(WindowOwner):
         """Return the group by which ranks exchange failures; None for a single rank, and for a part of a group."""
         return self._group if self._size > 1 else None
 
-    def _duplicated(self, mpi: Mpi, parent: MpiComm, group: CommGroup) -> tuple[MpiComm, MpiComm]:
+    def _duplicate(self, mpi: Mpi, parent: MpiComm, group: CommGroup) -> tuple[MpiComm, MpiComm]:
         """Duplicate a communicator, so that our messages never match receives of the program; and split it by node."""
         # Freeing is collective: all ranks are here, so earlier communicators that all of them have closed can go.
         group.communicators.agree_and_release(mpi, parent)
@@ -258,7 +260,7 @@ class MpiCommunicator(WindowOwner):
         self._nodes = DeferredRelease()
         self._call_check = CallCheck(mpi, self._comm, self._guard) if self._config.checked else None
         if self._call_check is None:
-            # No Python frame between the guard and MPI; a reduction takes the place of the method that would call it.
+            # No Python frame between the guard and MPI: the reduction replaces the method that would call it.
             self._guard.bind_barrier(self._comm.Barrier)
             if self._size > 1:
                 self._allreduce = self._reduction.reduce  # type: ignore[method-assign]  # one frame less
@@ -306,9 +308,9 @@ class MpiCommunicator(WindowOwner):
         elif recv.nbytes > self._limit:
             self._gather_through_packed(send, recv, counts, displs)
         else:
-            unit = self._datatypes[recv.itemsize]
-            source = self._in_place if np.may_share_memory(send, recv) else (send, send.size, unit)
-            self._comm.Allgatherv(source, (recv, counts, displs, unit))
+            datatype = self._datatypes[recv.itemsize]
+            source = self._in_place if np.may_share_memory(send, recv) else (send, send.size, datatype)
+            self._comm.Allgatherv(source, (recv, counts, displs, datatype))
 
     def _gather_large(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         copy_into(send, recv, displs[self._rank])
@@ -332,8 +334,8 @@ class MpiCommunicator(WindowOwner):
         """
         if sum(counts) * recv.itemsize > self._region_bytes:
             return False
-        own = (*self._windows.locate(recv), hash(tuple(displs)), self._windows.largest_bytes())
-        locations = self._exchange_locations(own)
+        location = (*self._windows.locate(recv), hash(tuple(displs)), self._windows.largest_bytes())
+        locations = self._exchange_locations(location)
         # The largest region that every rank still has open: this exchange also spreads which have been closed.
         self._region_bytes = int(locations[:, 3].min())
         number = int(locations[0, 0])
@@ -350,10 +352,10 @@ class MpiCommunicator(WindowOwner):
             return True
         return False
 
-    def _exchange_locations(self, own: tuple[int, ...]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        everybody = np.empty((self._size, len(own)), np.int64)
-        self._comm.Allgather(np.array(own, np.int64), everybody)
-        return everybody
+    def _exchange_locations(self, location: tuple[int, ...]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        gathered = np.empty((self._size, len(location)), np.int64)
+        self._comm.Allgather(np.array(location, np.int64), gathered)
+        return gathered
 
     # Regions and nodes.
 
@@ -378,24 +380,24 @@ class MpiCommunicator(WindowOwner):
         # Freeing and duplicating are collective: all ranks are here, so those that all of them have closed go first.
         self._nodes.agree_and_release(self._mpi, self._comm)
         node = MpiCommunicator(self._config, _node=self._node.Dup())
-        self._nodes.hold(*_release_of(node))
+        self._nodes.hold(*_release_hooks(node))
         return node
 
     # The end.
 
     def _close(self) -> None:
         """Leave the MPI communicators to a later collective call: freeing them here would wait for the other ranks."""
-        if self._left_others_waiting():
+        if self._others_may_wait():
             self._job.abort(f"{self!r} was closed after a failure: {self._first_failure}")
 
     def _abort(self, reason: str) -> None:
         if isinstance(self._first_failure, CollectiveFailedError) and self._first_failure.operation == "abort":
             if self._size > 1:
                 self._job.abort(reason)
-        elif self._left_others_waiting():
+        elif self._others_may_wait():
             self._job.abort_at_exit(reason)
 
-    def _left_others_waiting(self) -> bool:
+    def _others_may_wait(self) -> bool:
         # All ranks found the mismatch together: no rank waits for this one.
         return self._size > 1 and not isinstance(self._first_failure, MismatchedCallError | None)
 
@@ -407,7 +409,7 @@ class MpiCommunicator(WindowOwner):
         return super()._translate(error, operation)
 
 
-def _checked(mpi: Mpi, comm: object) -> MpiComm:
+def _require_intracomm(mpi: Mpi, comm: object) -> MpiComm:
     """Return the program's MPI communicator; refuse anything else, and MPI_COMM_NULL, which would end the job."""
     if comm == mpi.COMM_NULL:
         raise InitializationFailedError("mpi", "comm is MPI.COMM_NULL: this process is not one of its ranks")
@@ -418,7 +420,7 @@ def _checked(mpi: Mpi, comm: object) -> MpiComm:
     return comm
 
 
-def _release_of(communicator: MpiCommunicator) -> tuple[Callable[[], bool], Callable[[], None]]:
+def _release_hooks(communicator: MpiCommunicator) -> tuple[Callable[[], bool], Callable[[], None]]:
     """Return a test of whether a communicator is unused, and a function that frees its MPI objects.
 
     Neither keeps it alive.

@@ -28,7 +28,7 @@ from cobre.comm.endpoint import PROGRESS_S, Endpoint
 from cobre.comm.errors import Peer
 from cobre.comm.exit_report import FAILED, INTERRUPTED, exit_code_for, exit_report_of
 
-# Announces how many calls a process has made when it exits, so that no rank waits for one that has left.
+# Announcement of the number of calls that an exiting process has made, so that no rank waits for one that has left.
 #
 # MPI has no notion of a rank that has left: a collective that one process never enters blocks the others forever,
 # and MPI_Finalize of that process blocks until the others come. So a process that exits sends the number of its last
@@ -99,14 +99,14 @@ class ShutdownExchange:
                 self._last_calls[status.Get_source()] = numbers.tolist()
 
 
-# Waits until the launcher has read what this process has printed: an abort may overtake it.
+# Waiting until the launcher has read what this process has printed: an abort may overtake it.
 
 STDOUT, STDERR = 1, 2
 POLL_S = 0.001
 
 
 def drain_output(limit_s: float) -> bool:
-    """Wait until the pipes of stdout and stderr are empty, at most that long; whether they are.
+    """Wait until the pipes of stdout and stderr are empty, `limit_s` at most; return whether they are.
 
     Anything but a pipe counts as empty: files need no reader, and a terminal does not say what it has yet to show.
     """
@@ -172,15 +172,15 @@ class Job:
 
     def group(self, comm: MpiComm) -> CommGroup:
         """Return the group of a communicator's processes; the first call for it is a collective of its ranks."""
-        found = comm.Get_attr(self._group_key)
-        if not isinstance(found, CommGroup):
-            found = CommGroup(self._mpi, comm)
-            comm.Set_attr(self._group_key, found)
-            self._groups.append(found)
-        return found
+        group = comm.Get_attr(self._group_key)
+        if not isinstance(group, CommGroup):
+            group = CommGroup(self._mpi, comm)
+            comm.Set_attr(self._group_key, group)
+            self._groups.append(group)
+        return group
 
     def watch(self, endpoint: Endpoint, group: CommGroup | None) -> None:
-        """Watch over the calls of this endpoint. group: the one all of whose processes take part in them, if any."""
+        """Watch the calls of this endpoint. group: the one whose processes all take part in them, if any."""
         self._watchdog.add(endpoint)
         if group is not None:
             group.shutdown.add_communicator(endpoint._guard)
@@ -225,11 +225,11 @@ class Job:
     def _stuck(self, endpoint: Endpoint, waited_s: float) -> None:
         if not self._can_abort():
             return
-        found = (group.shutdown.departed_before(endpoint._guard) for group in self._groups)
-        missed = next((one for one in found if one is not None), None)
+        departures = (group.shutdown.departed_before(endpoint._guard) for group in self._groups)
+        departure = next((one for one in departures if one is not None), None)
         # Checked again: the call may have returned while the messages were read, and then nothing is wrong.
-        if missed is not None and endpoint.state == "busy":
-            rank, last = missed
+        if departure is not None and endpoint.state == "busy":
+            rank, last = departure
             text = f"{self._label()} waits in {_current_call(endpoint)} for rank {rank}, which left after call #{last}"
             self._print_and_abort(text, FAILED)
         if waited_s >= self._warned.get(endpoint.sequence, 0.0) + PROGRESS_S:

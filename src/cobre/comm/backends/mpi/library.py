@@ -60,10 +60,10 @@ def check_wheel(launch: Launch | None) -> None:
 
 def check_size(mpi: Mpi, launch: Launch | None) -> None:
     """Refuse to run if MPI does not see as many processes as the launcher started: each would be a world of its own."""
-    seen = mpi.COMM_WORLD.Get_size()
-    if launch is None or launch.world_size in (None, seen):
+    mpi_size = mpi.COMM_WORLD.Get_size()
+    if launch is None or launch.world_size in (None, mpi_size):
         return
-    raise InitializationFailedError("mpi", _other_mpi(launch, vendor(mpi), f"sees {seen}"))
+    raise InitializationFailedError("mpi", _other_mpi(launch, vendor(mpi), f"sees {mpi_size}"))
 
 
 def vendor(mpi: Mpi) -> str:

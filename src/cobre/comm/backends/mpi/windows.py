@@ -28,7 +28,7 @@ Votes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldResource:
     """A resource that only all ranks together can free. is_unused: whether this rank no longer needs it."""
 
     is_unused: Callable[[], bool]
@@ -39,22 +39,22 @@ class DeferredRelease:
     """Resources that are kept until no rank uses them, in the same order on all ranks."""
 
     def __init__(self) -> None:
-        self._held: list[Held] = []
+        self._held: list[HeldResource] = []
 
     def hold(self, is_unused: Callable[[], bool], release: Callable[[], None]) -> None:
         """Keep a resource; all ranks do so in the same call."""
-        self._held.append(Held(is_unused, release))
+        self._held.append(HeldResource(is_unused, release))
 
     def agree_and_release(self, mpi: Mpi, comm: MpiComm, *conditions: bool) -> bool:
-        """Free what no rank of `comm` uses; whether the conditions hold on all ranks. A collective."""
+        """Free what no rank of `comm` uses; return whether the conditions hold on all ranks. A collective."""
         if not conditions and not self._held:
             return True  # on all ranks alike, because all hold the same: none of them enters the collective below
-        own = [all(conditions), *(held.is_unused() for held in self._held)]
+        own = [all(conditions), *(resource.is_unused() for resource in self._held)]
         agreed = agree(mpi, comm, np.array(own, np.uint8))
-        for held, is_unused in zip(self._held, agreed[1:], strict=True):
+        for resource, is_unused in zip(self._held, agreed[1:], strict=True):
             if is_unused:
-                held.release()
-        self._held = [held for held, is_unused in zip(self._held, agreed[1:], strict=True) if not is_unused]
+                resource.release()
+        self._held = [resource for resource, is_unused in zip(self._held, agreed[1:], strict=True) if not is_unused]
         return bool(agreed[0])
 
 
@@ -178,7 +178,7 @@ class Windows:
 # Shared regions in MPI windows: one copy of the data per node.
 
 
-class WindowOwner(Backend):
+class WindowRegionBackend(Backend):
     """A backend whose shared regions are MPI windows."""
 
     @abstractmethod
@@ -189,7 +189,7 @@ class WindowOwner(Backend):
 class MpiSharedRegion(SharedRegion):
     """A region over a window, which is not freed while any array of it is referenced."""
 
-    def __init__(self, owner: WindowOwner, window: Window, count: int, dtype: Dtype) -> None:
+    def __init__(self, owner: WindowRegionBackend, window: Window, count: int, dtype: Dtype) -> None:
         super().__init__(owner, count, dtype, is_leader=owner.is_leader)
         self._owner = owner
         self._window = window

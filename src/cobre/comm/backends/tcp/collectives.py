@@ -13,7 +13,7 @@ import numpy as np
 
 from cobre._native import CallGuard, ShmRegion
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.comm.backends.shm import RegionOwner, ShmCommunicator, ShmSharedRegion
+from cobre.comm.backends.shm import NativeRegionBackend, ShmCommunicator, ShmSharedRegion
 from cobre.comm.backends.tcp.node_group import NO_RING, NodeGroup, Nodes
 from cobre.comm.backends.tcp.transport.base import NO_DATA, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.ring import Ring
@@ -33,7 +33,7 @@ _BROADCAST, _BARRIER = int(Operation.BROADCAST), int(Operation.BARRIER)
 class StarCollectives:
     """One rank's side of the collectives if no ranks share memory.
 
-    ring: the way of gathers and broadcasts of `ring_from` bytes or more; None: through the coordinator, as all others.
+    ring: moves gathers and broadcasts of `ring_threshold_bytes` or more; None: all payloads go through the coordinator.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class StarCollectives:
         rank: int,
         size: int,
         ring: Ring | None = None,
-        ring_from: int = NO_RING,
+        ring_threshold_bytes: int = NO_RING,
     ) -> None:
         self._transport = transport
         self._guard = guard
@@ -51,14 +51,14 @@ class StarCollectives:
         self._size = size
         self._no_sizes = (0,) * size
         self._ring = ring
-        self._ring_from = NO_RING if ring is None else ring_from
+        self._ring_threshold_bytes = NO_RING if ring is None else ring_threshold_bytes
 
     def allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int] | None) -> None:
         """Gather every rank's data on every rank."""
         elements = tuple(counts)
         total, itemsize = sum(elements), recv.itemsize
         # By the total, which is the same on all ranks: all of them must choose the same protocol.
-        in_ring = total * itemsize >= self._ring_from
+        in_ring = total * itemsize >= self._ring_threshold_bytes
         is_small = total * itemsize <= SMALL_BYTES and not in_ring
         sequence = self._begin_call(_ALLGATHERV)
         header = call_header(
@@ -70,21 +70,21 @@ class StarCollectives:
             counts_hash=hash_counts(elements),
             dtype=describe_dtype(recv.dtype),
         )
-        own, starts = as_bytes(send), packed_displacements(elements) if displs is None else displs
+        local, starts = as_bytes(send), packed_displacements(elements) if displs is None else displs
         targets = part_views(recv, elements, starts)
         if is_small:
-            parts = self._transport.gather(sequence, header, own, [len(target) for target in targets])
+            parts = self._transport.gather(sequence, header, local, [len(target) for target in targets])
             for target, part in zip(targets, parts, strict=True):
                 target[:] = part
         else:
             # Copying a part onto itself would be harmless, but not free if it is large.
             in_place = _is_in_place(send, recv, starts[self._rank])
-            copy = DeferredCopy() if in_place else DeferredCopy(own, targets[self._rank])
+            copy = DeferredCopy() if in_place else DeferredCopy(local, targets[self._rank])
             if in_ring and self._ring is not None:
-                self._agree_on(sequence, header)
-                self._ring.gather(sequence, (own,), lambda ranks: [targets[rank] for rank in ranks], copy)
+                self._compare_calls(sequence, header)
+                self._ring.gather(sequence, (local,), lambda ranks: [targets[rank] for rank in ranks], copy)
             else:
-                self._transport.gather_stream(sequence, header, (own,), targets, copy)
+                self._transport.gather_stream(sequence, header, (local,), targets, copy)
         self._transport.end(sequence)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
@@ -108,7 +108,7 @@ class StarCollectives:
 
     def broadcast(self, buffer: Array, root: int) -> None:
         """Copy the root's data to every rank."""
-        in_ring = buffer.nbytes >= self._ring_from
+        in_ring = buffer.nbytes >= self._ring_threshold_bytes
         is_small = buffer.nbytes <= SMALL_BYTES and not in_ring
         sequence = self._begin_call(_BROADCAST)
         header = call_header(
@@ -121,7 +121,7 @@ class StarCollectives:
             root=root,
         )
         if in_ring and self._ring is not None:
-            self._agree_on(sequence, header)
+            self._compare_calls(sequence, header)
             self._ring.broadcast(sequence, as_bytes(buffer), root)
         else:
             broadcast = self._transport.broadcast if is_small else self._transport.broadcast_stream
@@ -131,11 +131,11 @@ class StarCollectives:
     def barrier(self) -> None:
         """Wait for all ranks."""
         sequence = self._begin_call(_BARRIER)
-        self._agree_on(sequence, call_header(sequence, _BARRIER))
+        self._compare_calls(sequence, call_header(sequence, _BARRIER))
         self._transport.end(sequence)
 
     def create_region(self, owner: Endpoint, count: int, dtype: Dtype) -> HeapRegion:
-        """Allocate, then exchange which ranks could: the outcome must be the same on all ranks."""
+        """Allocate, then exchange which ranks failed to: the outcome must be the same on all ranks."""
         region, failure = None, None
         # Allocated before the exchange: a rank that raised first would leave the others waiting for it.
         try:
@@ -147,23 +147,26 @@ class StarCollectives:
             raise failure
         failed = [rank for rank, flag in enumerate(flags) if flag[0]]
         if failed or region is None:
-            raise no_memory(count * dtype.itemsize, failed)
+            raise allocation_error(count * dtype.itemsize, failed)
         return region
 
     def split_local(self) -> LocalCommunicator:
-        """Return a communicator of this rank alone, as no memory is shared. Collective, so that a mismatch is found."""
+        """Return a communicator of this rank alone, as no memory is shared.
+
+        Collective: mismatched calls are detected.
+        """
         self._agree(Operation.SPLIT_LOCAL, b"", 0, None)
         return LocalCommunicator()
 
-    def _agree(self, operation: Operation, own: bytes, count: int, dtype: Dtype | None) -> list[memoryview]:
+    def _agree(self, operation: Operation, local: bytes, count: int, dtype: Dtype | None) -> list[memoryview]:
         sequence = self._begin_call(operation)
         described = NO_DTYPE if dtype is None else describe_dtype(dtype)
-        header = call_header(sequence, operation, inline_bytes=len(own), count=count, total=count, dtype=described)
-        flags = self._transport.gather(sequence, header, memoryview(own), (len(own),) * self._size)
+        header = call_header(sequence, operation, inline_bytes=len(local), count=count, total=count, dtype=described)
+        flags = self._transport.gather(sequence, header, memoryview(local), (len(local),) * self._size)
         self._transport.end(sequence)
         return flags
 
-    def _agree_on(self, sequence: int, header: bytes) -> None:
+    def _compare_calls(self, sequence: int, header: bytes) -> None:
         """Wait until all ranks have made this call: a gather without data."""
         self._transport.gather(sequence, header, NO_DATA, self._no_sizes)
 
@@ -179,7 +182,7 @@ def part_views(array: Array, counts: Sequence[int], starts: Sequence[int]) -> li
     return [whole[start * unit : (start + count) * unit] for start, count in zip(starts, counts, strict=True)]
 
 
-def no_memory(nbytes: int, ranks: Sequence[int]) -> AllocationFailedError:
+def allocation_error(nbytes: int, ranks: Sequence[int]) -> AllocationFailedError:
     """Return the error for a region that some ranks could not allocate."""
     return AllocationFailedError(nbytes, f"not enough memory for a region of {nbytes} bytes on ranks {list(ranks)}")
 
@@ -194,8 +197,8 @@ def _is_in_place(send: Array, recv: Array, start: int) -> bool:
 # Every call has the same three phases. The ranks of a node meet at a barrier in shared memory, which compares their
 # calls; their leader, the lowest rank, exchanges with the leaders of other nodes; then it distributes the result inside
 # its node. No caller's buffer is written before all nodes agree on the call. Between two nodes every byte is sent once,
-# however many ranks want it. A reduction is folded in rank order by the coordinator: folding inside a node first would
-# change the order, and with it the bits.
+# however many ranks receive it. A reduction is folded in rank order by the coordinator: folding inside a node first
+# would change the order, and with it the bits.
 
 Header: TypeAlias = Callable[..., bytes]
 """Packs the signature that leaders compare, given the size of the payload in the same frame (`inline_bytes`)."""
@@ -231,10 +234,10 @@ class HierarchicalCollectives:
         self._remote_ranks = [other for other in range(size) if other not in node.ranks]
         self._no_sizes = (0,) * size
         self._ring = ring
-        # From here on the calls are compared first, and the leader moves the data; in the ring, if there is one. All
-        # ranks of a node take the same steps, and only the leader knows whether there is.
-        self._large_from = min(SMALL_BYTES + 1, nodes.ring_from)
-        self._ring_from = nodes.ring_from
+        # Above this size the calls are compared first, and the leader then moves the data; in the ring, if there is
+        # one. All ranks of a node take the same steps, and only the leader knows whether there is one.
+        self._large_threshold_bytes = min(SMALL_BYTES + 1, nodes.ring_threshold_bytes)
+        self._ring_threshold_bytes = nodes.ring_threshold_bytes
 
     # The collectives.
 
@@ -242,29 +245,29 @@ class HierarchicalCollectives:
         """Gather every rank's data on every rank."""
         elements = tuple(counts)
         starts = packed_displacements(elements) if displs is None else displs
-        total, hashed = sum(elements), hash_counts(elements)
-        with self._call(Operation.ALLGATHERV, recv, elements[self._rank], total, 0, hashed) as sequence:
+        total, counts_hash = sum(elements), hash_counts(elements)
+        with self._call(Operation.ALLGATHERV, recv, elements[self._rank], total, 0, counts_hash) as sequence:
             header = _header(
-                sequence, Operation.ALLGATHERV, recv.dtype, total, count=elements[self._rank], counts_hash=hashed
+                sequence, Operation.ALLGATHERV, recv.dtype, total, count=elements[self._rank], counts_hash=counts_hash
             )
             if self._is_single_node:
                 self._shared.allgatherv(send, recv, elements, starts)
-            elif total * recv.itemsize < self._large_from:
+            elif total * recv.itemsize < self._large_threshold_bytes:
                 self._gather_small(sequence, header, send, part_views(recv, elements, starts))
             else:
                 self._gather_large(sequence, header, send, recv, elements, starts)
 
     def _gather_small(self, sequence: int, header: Header, send: Array, targets: Sequence[memoryview]) -> None:
         sizes = [len(target) for target in targets]
-        own = self._gather_node(as_octets(send), [sizes[rank] for rank in self._node.ranks])
+        local = self._gather_node(as_octets(send), [sizes[rank] for rank in self._node.ranks])
         self._node_arrived()
-        rest = np.empty(sum(sizes) - own.size, np.uint8)
+        remote = np.empty(sum(sizes) - local.size, np.uint8)
         if self._node.is_leader:
-            parts = self._transport.gather(sequence, header(inline_bytes=own.size), view_of(own), sizes)
-            view_of(rest)[:] = b"".join([parts[rank] for rank in self._remote_ranks])
-        self._shared.broadcast(rest, 0)
-        _scatter(own, [targets[rank] for rank in self._node.ranks])
-        _scatter(rest, [targets[rank] for rank in self._remote_ranks])
+            parts = self._transport.gather(sequence, header(inline_bytes=local.size), view_of(local), sizes)
+            view_of(remote)[:] = b"".join([parts[rank] for rank in self._remote_ranks])
+        self._shared.broadcast(remote, 0)
+        _scatter(local, [targets[rank] for rank in self._node.ranks])
+        _scatter(remote, [targets[rank] for rank in self._remote_ranks])
 
     def _gather_large(
         self, sequence: int, header: Header, send: Array, recv: Array, elements: Sequence[int], starts: Sequence[int]
@@ -272,16 +275,20 @@ class HierarchicalCollectives:
         # A large payload is received straight into the callers' buffers, so the calls are compared in a round of their
         # own first; a small one travels with the comparison.
         self._agree(sequence, header)
-        here, remote = self._node.ranks, self._remote_ranks
-        self._shared.allgatherv(send, recv, [elements[rank] for rank in here], [starts[rank] for rank in here])
+        local_ranks, remote_ranks = self._node.ranks, self._remote_ranks
+        self._shared.allgatherv(
+            send, recv, [elements[rank] for rank in local_ranks], [starts[rank] for rank in local_ranks]
+        )
         if self._node.is_leader:
             targets, copy = part_views(recv, elements, starts), DeferredCopy()
-            own = [targets[rank] for rank in here]
-            if self._ring is not None and recv.itemsize * sum(elements) >= self._ring_from:
-                self._ring.gather(sequence, own, lambda ranks: [targets[rank] for rank in ranks], copy)
+            local = [targets[rank] for rank in local_ranks]
+            if self._ring is not None and recv.itemsize * sum(elements) >= self._ring_threshold_bytes:
+                self._ring.gather(sequence, local, lambda ranks: [targets[rank] for rank in ranks], copy)
             else:
-                self._transport.gather_stream(sequence, header(inline_bytes=0), own, targets, copy)
-        self._shared.broadcast_parts(recv, [elements[rank] for rank in remote], [starts[rank] for rank in remote], 0)
+                self._transport.gather_stream(sequence, header(inline_bytes=0), local, targets, copy)
+        self._shared.broadcast_parts(
+            recv, [elements[rank] for rank in remote_ranks], [starts[rank] for rank in remote_ranks], 0
+        )
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         """Reduce by the left fold in rank order, in pieces of bounded size."""
@@ -295,10 +302,10 @@ class HierarchicalCollectives:
             # all leaders take part in. At least one, because even an empty reduction compares the calls.
             step = max(1, REDUCTION_BYTES // self._max_ranks_per_node // send.itemsize)
             for start in range(0, max(1, operand.size), step):
-                piece = slice(start, start + step)
-                result[piece] = self._reduce_piece(sequence, header, operand[piece], op)
+                chunk = slice(start, start + step)
+                result[chunk] = self._reduce_chunk(sequence, header, operand[chunk], op)
 
-    def _reduce_piece(self, sequence: int, header: Header, operand: Array, op: ReduceOp) -> Array:
+    def _reduce_chunk(self, sequence: int, header: Header, operand: Array, op: ReduceOp) -> Array:
         operands = self._gather_node(operand, [operand.size] * len(self._node.ranks))
         self._node_arrived()
         result = np.empty_like(operand)
@@ -313,14 +320,14 @@ class HierarchicalCollectives:
             header = _header(sequence, Operation.BROADCAST, buffer.dtype, buffer.size, root=root)
             if self._is_single_node:
                 self._shared.broadcast(buffer, root)
-            elif buffer.nbytes < self._large_from:
+            elif buffer.nbytes < self._large_threshold_bytes:
                 self._broadcast_small(sequence, header, as_bytes(buffer), root)
             else:
                 self._broadcast_large(sequence, header, buffer, root)
 
     def _broadcast_small(self, sequence: int, header: Header, buffer: memoryview, root: int) -> None:
         data = np.frombuffer(bytearray(buffer), np.uint8)  # a copy: the caller's buffer is written only after GO
-        self._bring_to_leader(data, root)
+        self._copy_within_root_node(data, root)
         self._node_arrived()
         if self._node.is_leader:
             inline_bytes = data.size if root in self._node.ranks else 0
@@ -331,9 +338,9 @@ class HierarchicalCollectives:
 
     def _broadcast_large(self, sequence: int, header: Header, buffer: Array, root: int) -> None:
         self._agree(sequence, header)
-        self._bring_to_leader(buffer, root)
+        self._copy_within_root_node(buffer, root)
         if self._node.is_leader:
-            if self._ring is not None and buffer.nbytes >= self._ring_from:
+            if self._ring is not None and buffer.nbytes >= self._ring_threshold_bytes:
                 self._ring.broadcast(sequence, as_bytes(buffer), root)
             else:
                 self._transport.broadcast_stream(sequence, header(inline_bytes=0), as_bytes(buffer), root)
@@ -342,8 +349,8 @@ class HierarchicalCollectives:
         else:
             self._shared.broadcast(buffer, 0)
 
-    def _bring_to_leader(self, buffer: Array, root: int) -> None:
-        """Copy the root's data to all ranks of its node, the leader among them; on other nodes, wait at a barrier."""
+    def _copy_within_root_node(self, buffer: Array, root: int) -> None:
+        """Copy the root's data to all ranks of its node, including the leader; on other nodes, wait at a barrier."""
         if root in self._node.ranks:
             self._shared.broadcast(buffer, self._node.ranks.index(root))
         else:
@@ -362,18 +369,18 @@ class HierarchicalCollectives:
 
     # Regions, and the ranks of this node.
 
-    def create_region(self, owner: RegionOwner, count: int, dtype: Dtype) -> ShmSharedRegion:
-        """Allocate once on every node, then exchange which nodes could."""
+    def create_region(self, owner: NativeRegionBackend, count: int, dtype: Dtype) -> ShmSharedRegion:
+        """Allocate once on every node, then exchange which nodes failed to."""
         nbytes, region = count * dtype.itemsize, None
         with self._call(Operation.CREATE_SHARED_REGION, np.empty(0, dtype), nbytes, nbytes) as sequence:
             # Not raised yet: a node that left the call here would leave the others waiting for it.
             with suppress(OSError):  # on every rank of this node alike
                 region = self._shared.create_region(nbytes, dtype)
             failed = self._failed_ranks(
-                sequence, Operation.CREATE_SHARED_REGION, dtype, nbytes, has_failed=region is None
+                sequence, Operation.CREATE_SHARED_REGION, dtype, nbytes, failed_here=region is None
             )
         if region is None or failed:
-            raise no_memory(nbytes, failed)
+            raise allocation_error(nbytes, failed)
         return ShmSharedRegion(owner, region, count, dtype)
 
     def split_local(self) -> ShmCommunicator:
@@ -381,11 +388,11 @@ class HierarchicalCollectives:
         config = ShmConfig(f"cobre-node-{self._rank}", self._node.local_rank, len(self._node.ranks))
         local = None
         with self._call(Operation.SPLIT_LOCAL) as sequence:
-            with suppress(OSError):  # as above
+            with suppress(OSError):  # not raised yet, as in `create_region`
                 local = ShmCommunicator(config, self._shared)
-            failed = self._failed_ranks(sequence, Operation.SPLIT_LOCAL, None, 0, has_failed=local is None)
+            failed = self._failed_ranks(sequence, Operation.SPLIT_LOCAL, None, 0, failed_here=local is None)
         if local is None or failed:
-            raise no_memory(self._shared.window_bytes, failed)
+            raise allocation_error(self._shared.window_bytes, failed)
         return local
 
     def fence(self, region: ShmRegion) -> None:
@@ -394,17 +401,17 @@ class HierarchicalCollectives:
             self._shared.fence(region)
 
     def _failed_ranks(
-        self, sequence: int, operation: Operation, dtype: Dtype | None, total: int, *, has_failed: bool
+        self, sequence: int, operation: Operation, dtype: Dtype | None, total: int, *, failed_here: bool
     ) -> list[int]:
         """Return the ranks of all nodes that have failed to allocate; the same list everywhere. Collective."""
-        flags = np.full(self._size, has_failed, np.uint8)
+        flags = np.full(self._size, failed_here, np.uint8)
         if not self._is_single_node:
             self._node_arrived()
             if self._node.is_leader:
-                own = bytes(flags[: len(self._node.ranks)])
-                header = _header(sequence, operation, dtype, total)(inline_bytes=len(own))
+                local = bytes(flags[: len(self._node.ranks)])
+                header = _header(sequence, operation, dtype, total)(inline_bytes=len(local))
                 view_of(flags)[:] = b"".join(
-                    self._transport.gather(sequence, header, memoryview(own), (1,) * self._size)
+                    self._transport.gather(sequence, header, memoryview(local), (1,) * self._size)
                 )
             self._shared.broadcast(flags, 0)
         return [int(rank) for rank in np.flatnonzero(flags)]
@@ -415,7 +422,7 @@ class HierarchicalCollectives:
     def _call(
         self,
         operation: Operation,
-        like: Array | None = None,
+        array: Array | None = None,
         count: int = 0,
         total: int = 0,
         detail: int = 0,
@@ -427,7 +434,7 @@ class HierarchicalCollectives:
         try:
             self._transport.begin(sequence, operation)
             # The steps below are collectives of their own in shared memory; errors are to name the caller's.
-            self._shared.describe_call(like, count, total, detail, counts_hash)
+            self._shared.describe_call(array, count, total, detail, counts_hash)
             self._shared.enforce_operation_timeout(True)
             yield sequence
         finally:
@@ -451,10 +458,10 @@ class HierarchicalCollectives:
         if self._node.is_leader:
             self._transport.gather(sequence, header(inline_bytes=0), NO_DATA, self._no_sizes)
 
-    def _gather_node(self, own: Array, counts: Sequence[int]) -> Array:
+    def _gather_node(self, local: Array, counts: Sequence[int]) -> Array:
         """Return the data of this node's ranks, concatenated."""
-        gathered = np.empty(sum(counts), own.dtype)
-        self._shared.allgatherv(own, gathered, counts, packed_displacements(counts))
+        gathered = np.empty(sum(counts), local.dtype)
+        self._shared.allgatherv(local, gathered, counts, packed_displacements(counts))
         return gathered
 
 
@@ -465,7 +472,7 @@ def _header(sequence: int, operation: Operation, dtype: Dtype | None, total: int
 
 def _scatter(octets: Array, targets: Sequence[memoryview]) -> None:
     """Copy concatenated bytes to their targets."""
-    view, at = view_of(octets), 0
+    view, offset = view_of(octets), 0
     for target in targets:
-        target[:] = view[at : at + len(target)]
-        at += len(target)
+        target[:] = view[offset : offset + len(target)]
+        offset += len(target)

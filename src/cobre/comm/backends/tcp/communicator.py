@@ -8,7 +8,7 @@ from typing import Self
 
 from cobre._native import CallGuard, CollectiveFailure, JoinFailure, ShmRegion, ShmSegment
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.comm.backends.shm import RegionOwner, ShmCommunicator, weak_callback
+from cobre.comm.backends.shm import NativeRegionBackend, ShmCommunicator, weak_callback
 from cobre.comm.backends.tcp.collectives import HierarchicalCollectives, StarCollectives
 from cobre.comm.backends.tcp.liveness import (
     ControlLink,
@@ -16,7 +16,7 @@ from cobre.comm.backends.tcp.liveness import (
     Progress,
     WorkerMonitor,
     WorldFailedError,
-    error_of,
+    error_from_record,
 )
 from cobre.comm.backends.tcp.node_group import (
     NO_RING,
@@ -35,15 +35,14 @@ from cobre.comm.backends.tcp.rendezvous.ring import UnreachableError, connect_ri
 from cobre.comm.backends.tcp.transport.base import Transport
 from cobre.comm.backends.tcp.transport.channel import (
     LinkLostError,
+    configure_control_socket,
+    configure_data_socket,
+    configure_ring_socket,
     make_channel,
-    prepare_control,
-    prepare_data,
-    prepare_ring,
-    spin_wait_for,
 )
 from cobre.comm.backends.tcp.transport.coordinator import CoordinatorTransport
 from cobre.comm.backends.tcp.transport.ring import Ring
-from cobre.comm.backends.tcp.transport.streams import OnWait, WaitPolicy
+from cobre.comm.backends.tcp.transport.waiting import OnWait, WaitPolicy, spin_wait_for
 from cobre.comm.backends.tcp.transport.worker import WorkerTransport
 from cobre.comm.backends.tcp.wire.messages import RING_OFFER_BYTES, FailureRecord, Link, RingOffer
 from cobre.comm.backends.tcp.wire.protocol import ProtocolError, call_header
@@ -73,8 +72,8 @@ def _connect_coordinator(config: TcpConfig, secret: bytes, wait_policy: WaitPoli
     workers = Acceptor(config, secret, server_context(config)).accept_all() if config.size > 1 else {}
     channels, links = {}, {}
     for rank, worker in workers.items():
-        prepare_data(worker.links[Link.DATA], config.timeout_s)
-        prepare_control(worker.links[Link.CONTROL], config.timeout_s)
+        configure_data_socket(worker.links[Link.DATA], config.timeout_s)
+        configure_control_socket(worker.links[Link.CONTROL], config.timeout_s)
         channels[rank] = make_channel(worker.links[Link.DATA], worker.peer, wait_policy.spin_wait)
         links[rank] = ControlLink(worker.links[Link.CONTROL], worker.peer)
     # Last: it starts the thread, and from now on a lost rank is a failure of the world and not of the rendezvous.
@@ -84,8 +83,8 @@ def _connect_coordinator(config: TcpConfig, secret: bytes, wait_policy: WaitPoli
 
 def _connect_worker(config: TcpConfig, secret: bytes, wait_policy: WaitPolicy) -> WorkerTransport:
     connection = Connector(config, secret, client_context(config)).connect()
-    prepare_data(connection.links[Link.DATA], config.timeout_s)
-    prepare_control(connection.links[Link.CONTROL], config.timeout_s)
+    configure_data_socket(connection.links[Link.DATA], config.timeout_s)
+    configure_control_socket(connection.links[Link.CONTROL], config.timeout_s)
     channel = make_channel(connection.links[Link.DATA], connection.coordinator, wait_policy.spin_wait)
     link = ControlLink(connection.links[Link.CONTROL], connection.coordinator)
     monitor = WorkerMonitor({0: link}, Progress(), config.timeout_s)
@@ -101,13 +100,13 @@ def join_ring(transport: Transport, config: TcpConfig, secret: bytes, nodes: Seq
     position = leaders.index(config.rank)
     sizes = [RING_OFFER_BYTES if rank in leaders else 0 for rank in range(config.size)]
 
-    def exchange(own: RingOffer) -> list[RingOffer]:
+    def exchange(offer: RingOffer) -> list[RingOffer]:
         header = call_header(0, Operation.JOIN, inline_bytes=RING_OFFER_BYTES)
-        parts = transport.gather(0, header, memoryview(own.pack()), sizes)
+        parts = transport.gather(0, header, memoryview(offer.pack()), sizes)
         return [RingOffer.parse(bytes(parts[leader])) for leader in leaders]
 
     try:
-        found = connect_ring(config, secret, position, transport.local_address(leaders[-1]), exchange)
+        sockets = connect_ring(config, secret, position, transport.local_address(leaders[-1]), exchange)
     except UnreachableError as error:
         if config.rank == 0:
             logger.warning(
@@ -117,8 +116,8 @@ def join_ring(transport: Transport, config: TcpConfig, secret: bytes, nodes: Seq
             )
         return None
     channels = []
-    for sock, peer in ((found.left, found.left_peer), (found.right, found.right_peer)):
-        prepare_ring(sock, config.timeout_s)
+    for sock, peer in ((sockets.left, sockets.left_peer), (sockets.right, sockets.right_peer)):
+        configure_ring_socket(sock, config.timeout_s)
         channels.append(make_channel(sock, peer, transport.wait_policy.spin_wait))
     transport.neighbours = channels
     return Ring(transport, channels[0], channels[1], nodes, position)
@@ -127,7 +126,7 @@ def join_ring(transport: Transport, config: TcpConfig, secret: bytes, nodes: Seq
 _transports: "weakref.WeakSet[Transport]" = weakref.WeakSet()
 
 
-class TcpCommunicator(RegionOwner):
+class TcpCommunicator(NativeRegionBackend):
     """A rank of a world that is connected by TCP. Ranks of one node share memory; the lowest of them is its leader."""
 
     backend = "tcp"
@@ -137,7 +136,7 @@ class TcpCommunicator(RegionOwner):
         self._config = config
         self._node: NodeGroup | None = None
         self._failure: FailureRecord | None = None
-        # First: a secret that cannot be used is reported before anything is opened, and it may come from a pipe.
+        # First: an unusable secret is reported before anything is opened, and it may come from a pipe.
         secret = load_secret(config)
         self._transport = connect(config, secret, self._log_wait)
         self._transport.progress.label = partial(_last_label, self._guard)
@@ -164,18 +163,20 @@ class TcpCommunicator(RegionOwner):
             # First who shares memory, then the memory itself, and only then may the transport rely on leaders: until
             # all ranks of a node have joined its memory, each of them needs its own data connection.
             nodes, memory = find_nodes(self._transport, self._config)
-            node = None if memory is None else self._join_node(nodes.of(self._rank), memory)
+            node = None if memory is None else self._join_node(nodes.node_of(self._rank), memory)
             if node is not None:
                 self._transport.use_leaders(nodes.groups)
             ring = None
-            if nodes.ring_from != NO_RING and self.is_leader:
+            if nodes.ring_threshold_bytes != NO_RING and self.is_leader:
                 ring = join_ring(self._transport, self._config, secret, nodes.groups)
             self._transport.end(0)
         except BaseException as error:
             self._leave_rendezvous(error)
             raise
         if node is None:
-            return StarCollectives(self._transport, self._guard, self._rank, self._size, ring, nodes.ring_from)
+            return StarCollectives(
+                self._transport, self._guard, self._rank, self._size, ring, nodes.ring_threshold_bytes
+            )
         return HierarchicalCollectives(self._transport, node, nodes, self._guard, self._rank, self._size, ring)
 
     def _join_node(self, ranks: Sequence[int], memory: ShmSegment) -> NodeGroup:
@@ -188,7 +189,7 @@ class TcpCommunicator(RegionOwner):
     def _leave_rendezvous(self, error: BaseException) -> None:
         """Close, and raise a startup error: a rank was lost after all had connected, before nodes were known."""
         translated = self._translate(error, Operation.JOIN)
-        if isinstance(error, JoinFailure):  # only this rank has seen it; the others would name it without a reason
+        if isinstance(error, JoinFailure):  # seen by this rank alone; the others would name it without a reason
             self._transport.abort(f"rank {self._rank}: {error}", Peer.of_this_process(self._rank))
         self.close()
         if isinstance(error, JoinFailure) or translated is not error:
@@ -234,7 +235,7 @@ class TcpCommunicator(RegionOwner):
 
     def _failed(self, failure: FailureRecord, operation: Operation) -> CollectiveFailedError:
         self._failure = failure
-        return error_of(failure, operation, self.sequence)
+        return error_from_record(failure, operation, self.sequence)
 
     def __repr__(self) -> str:
         return (
@@ -256,10 +257,10 @@ def _close_in_children(transport: Transport) -> None:
 
 @cache
 def _watch_forks() -> None:
-    os.register_at_fork(after_in_child=_drop_transports)
+    os.register_at_fork(after_in_child=_close_inherited)
 
 
-def _drop_transports() -> None:
+def _close_inherited() -> None:
     for transport in list(_transports):
         transport.drop()
     _transports.clear()

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from cobre.comm.backends.shm import failed
+from cobre.comm.backends.shm import failure_error
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord, Heartbeat, pack_goodbye, parse_goodbye
 from cobre.comm.backends.tcp.wire.protocol import CONTROL_LIMITS, FrameParser, ProtocolError, Tag, frame, title_of
 from cobre.comm.errors import CollectiveFailedError, Peer
@@ -105,9 +105,9 @@ class WorldFailedError(Exception):
         self.failure = failure
 
 
-def error_of(failure: FailureRecord, operation: Operation, sequence: int) -> CollectiveFailedError:
+def error_from_record(failure: FailureRecord, operation: Operation, sequence: int) -> CollectiveFailedError:
     """Return the contract's error for a failure record, worded as on shm."""
-    return failed(failure.kind.name.lower(), failure.peers, failure.text, operation, sequence)
+    return failure_error(failure.kind.name.lower(), failure.peers, failure.text, operation, sequence)
 
 
 def is_unreachable(error: OSError | None) -> bool:
@@ -164,7 +164,7 @@ def _ignore(_failure: FailureRecord) -> None:
     """Do nothing: the default `on_failure`, when there is no other thread to wake."""
 
 
-def earlier_of(recorded: FailureRecord | None, found: FailureRecord) -> FailureRecord:
+def earlier_failure(recorded: FailureRecord | None, found: FailureRecord) -> FailureRecord:
     """Return the failure that the present call raises: a record that affects only later calls does not explain it."""
     return found if recorded is None or recorded.sequence > found.sequence else recorded
 
@@ -467,7 +467,7 @@ class CoordinatorMonitor(LivenessMonitor):
 
     def report_failure(self, failure: FailureRecord) -> FailureRecord:
         """Declare what the ranks of this node have found in their shared memory."""
-        return earlier_of(self.broadcast_failure(failure), failure)
+        return earlier_failure(self.broadcast_failure(failure), failure)
 
     def _handle_failure(self, rank: int, tag: Tag, failure: FailureRecord) -> None:
         if tag is not Tag.ABORT:
@@ -521,7 +521,7 @@ class WorkerMonitor(LivenessMonitor):
         # Not recorded here: the coordinator may have declared another one first, and all ranks must raise the same.
         if self.failure is None:
             self.links[0].send(Tag.ABORT, failure.pack())
-        return earlier_of(self.failure, failure)
+        return earlier_failure(self.failure, failure)
 
     def _handle_failure(self, rank: int, tag: Tag, failure: FailureRecord) -> None:
         if tag is not Tag.FAILURE:

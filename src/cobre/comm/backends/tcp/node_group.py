@@ -78,16 +78,16 @@ def failure_record_of(error: CollectiveFailure, transport: Transport) -> Failure
     """Return the record of a failure that was found in the node's memory, and report it to the whole world."""
     recorded, sequence = transport.monitor.failure, transport.progress.started
     if recorded is not None and recorded.sequence <= sequence:
-        return recorded  # the coordinator was faster; what the node's memory says is a consequence
+        return recorded  # the coordinator was faster; the failure in the node's memory is a consequence
     kind, failed_ranks, text = error.args
     if kind == "aborted":
-        found = failure_from_text(text)
+        recorded_failure = failure_from_text(text)
         # Reported again, although the rank that found the failure has done so: this rank's own abort, which follows,
         # may reach the coordinator before that report, and would then be declared instead of the cause.
         return (
             FailureRecord(FailureKind.ABORTED, sequence, (), text)
-            if found is None
-            else transport.monitor.report_failure(found)
+            if recorded_failure is None
+            else transport.monitor.report_failure(recorded_failure)
         )
     host = socket.gethostname()
     peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in failed_ranks)
@@ -109,10 +109,10 @@ def awaited_ranks(transport: Transport, missing: Sequence[str]) -> Sequence[str]
     They are its own, or those that the coordinator's heartbeats name.
     """
     beat, progress = transport.monitor.heartbeats.get(0), transport.progress
-    here = [name.replace("(pid", f"(host {socket.gethostname()}, pid", 1) for name in missing]
+    names = [name.replace("(pid", f"(host {socket.gethostname()}, pid", 1) for name in missing]
     if beat is None or progress.waits_inside_node or not beat.in_call or beat.sequence < progress.started:
-        return here
-    return [f"rank {rank}" for rank in beat.missing] or here
+        return names
+    return [f"rank {rank}" for rank in beat.missing] or names
 
 
 def failure_to_text(failure: FailureRecord) -> bytes:
@@ -130,15 +130,15 @@ def failure_from_text(text: str) -> FailureRecord | None:
         return None
 
 
-# Finds out which ranks can share memory: guessed from where they run, proven by opening what one of them created.
+# Which ranks can share memory: a guess from where they run, proved by opening what one of them created.
 #
 # Host names prove nothing: containers of one machine may have the same name and separate memory, or the other way
 # round. So ranks that seem to be on one host (same kernel, same namespaces, same user) try it: the lowest of them
-# creates an unnamed memory object (memfd), the others open it through that process's descriptor. If any of them
-# cannot, no rank of the world shares memory.
+# creates an unnamed memory object (memfd), and the others open it through that process's descriptor. If any of them
+# fails to, no rank of the world shares memory.
 
 IDENTITY_BYTES = 16
-BY_HOSTS = 2**64 - 1  # stands for "not configured" in the exchange below
+RING_UNSET = 2**64 - 1  # `ring_bytes` is not configured: the threshold depends on the number of nodes
 NO_RING = sys.maxsize
 _RING_BYTES = struct.Struct(">Q")
 _OFFER = struct.Struct(">QIQ")  # pid, descriptor, inode; all 0: there is nothing to open
@@ -148,7 +148,7 @@ _OFFER = struct.Struct(">QIQ")  # pid, descriptor, inode; all 0: there is nothin
 class Nodes:
     """The ranks of every node, ascending; nodes in the order of their lowest ranks, which are their leaders.
 
-    ring_bytes: from how many bytes on rank 0 wants a ring between nodes; BY_HOSTS: that depends on their number.
+    ring_bytes: rank 0's setting of the size from which payloads travel in the ring; RING_UNSET if it has none.
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -163,11 +163,11 @@ class Nodes:
         return cls(tuple(map(tuple, groups.values())), ring_bytes)
 
     @property
-    def ring_from(self) -> int:
-        """From how many bytes on a payload travels in the ring; NO_RING if none does."""
+    def ring_threshold_bytes(self) -> int:
+        """Smallest payload that travels in the ring, in bytes; NO_RING if none does."""
         if len(self.groups) < 2 or self.ring_bytes == 0:
             return NO_RING
-        if self.ring_bytes == BY_HOSTS:
+        if self.ring_bytes == RING_UNSET:
             return RING_BYTES if len(self.groups) >= MIN_HOSTS else NO_RING
         return self.ring_bytes
 
@@ -176,7 +176,7 @@ class Nodes:
         """Whether any node has more than one rank."""
         return any(len(ranks) > 1 for ranks in self.groups)
 
-    def of(self, rank: int) -> tuple[int, ...]:
+    def node_of(self, rank: int) -> tuple[int, ...]:
         """Return the ranks of the node that this rank is on."""
         return next(ranks for ranks in self.groups if rank in ranks)
 
@@ -188,11 +188,11 @@ def find_nodes(transport: Transport, config: TcpConfig) -> tuple[Nodes, ShmSegme
     """
     # These exchanges are a call like any other, number 0, so that the death of a rank is detected here too.
     transport.begin(0, Operation.JOIN)
-    ring_bytes = BY_HOSTS if config.ring_bytes is None else config.ring_bytes
-    replies = _exchange(transport, config.size, _identity(config) + _RING_BYTES.pack(ring_bytes))
-    (ring_bytes,) = _RING_BYTES.unpack_from(replies[0], IDENTITY_BYTES)  # rank 0's: all must choose the same way
-    nodes = Nodes.from_identities([one[:IDENTITY_BYTES] for one in replies], ring_bytes)
-    memory = _open_memory(transport, config, nodes) if nodes.any_shared else None
+    ring_bytes = RING_UNSET if config.ring_bytes is None else config.ring_bytes
+    replies = _exchange(transport, config.size, _memory_identity(config) + _RING_BYTES.pack(ring_bytes))
+    (ring_bytes,) = _RING_BYTES.unpack_from(replies[0], IDENTITY_BYTES)  # rank 0's: all must choose the same path
+    nodes = Nodes.from_identities([reply[:IDENTITY_BYTES] for reply in replies], ring_bytes)
+    memory = _share_memory(transport, config, nodes) if nodes.any_shared else None
     if memory is None:
         nodes = Nodes(tuple((rank,) for rank in range(config.size)), ring_bytes)
     return nodes, memory
@@ -200,8 +200,8 @@ def find_nodes(transport: Transport, config: TcpConfig) -> tuple[Nodes, ShmSegme
 
 def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> None:
     """Wait until all ranks of this node have joined its memory, in which this one already has its slot."""
-    # One more exchange first. The shared memory detects the death of ranks that have a slot; a rank that dies before
-    # that is only seen by its connection, so no rank may wait in the memory until all have a slot.
+    # One more exchange first. The shared memory detects the death of ranks that have a slot; only its connection shows
+    # that a rank died earlier, so no rank may wait in the memory until all have a slot.
     _exchange(transport, config.size, b"")
     transport.progress.waits_inside_node = True
     try:
@@ -210,15 +210,15 @@ def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> N
         transport.progress.waits_inside_node = False
 
 
-def _open_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmSegment | None:
-    ranks = nodes.of(config.rank)
-    memory, problem = _create(len(ranks)) if config.rank == ranks[0] else (None, "")
-    # Three exchanges: who is where (above), what to open, who could open it. Only the last makes sharing safe: a rank
+def _share_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmSegment | None:
+    ranks = nodes.node_of(config.rank)
+    memory, problem = _create_memory(len(ranks)) if config.rank == ranks[0] else (None, "")
+    # Three exchanges: who runs where (above), what to open, who could open it. Only the last makes sharing safe: a rank
     # that cannot open the memory would be waited for in it forever.
-    offered = (0, 0, 0) if memory is None else (os.getpid(), memory.descriptor, memory.inode)
-    offers = _exchange(transport, config.size, _OFFER.pack(*offered))
+    offer = (0, 0, 0) if memory is None else (os.getpid(), memory.descriptor, memory.inode)
+    offers = _exchange(transport, config.size, _OFFER.pack(*offer))
     if config.rank != ranks[0]:
-        memory, problem = _open(offers[ranks[0]])
+        memory, problem = _open_offered_memory(offers[ranks[0]])
     flags = _exchange(transport, config.size, bytes([memory is None]))
     failed = [rank for rank, flag in enumerate(flags) if flag[0]]
     if not failed:
@@ -231,20 +231,20 @@ def _open_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmSe
     return None
 
 
-def _exchange(transport: Transport, size: int, own: bytes) -> list[bytes]:
+def _exchange(transport: Transport, size: int, local: bytes) -> list[bytes]:
     """Return every rank's bytes, by rank; all ranks must send the same number of bytes. Collective."""
-    header = call_header(0, Operation.JOIN, inline_bytes=len(own))
-    return [bytes(part) for part in transport.gather(0, header, memoryview(own), (len(own),) * size)]
+    header = call_header(0, Operation.JOIN, inline_bytes=len(local))
+    return [bytes(part) for part in transport.gather(0, header, memoryview(local), (len(local),) * size)]
 
 
-def _create(size: int) -> tuple[ShmSegment | None, str]:
+def _create_memory(size: int) -> tuple[ShmSegment | None, str]:
     try:
         return ShmSegment.create(size, memory_limit_bytes() or 0), ""
     except OSError as error:
         return None, str(error)
 
 
-def _open(offer: bytes) -> tuple[ShmSegment | None, str]:
+def _open_offered_memory(offer: bytes) -> tuple[ShmSegment | None, str]:
     pid, descriptor, inode = _OFFER.unpack(offer)
     if not pid:
         return None, "its lowest rank could not create it"
@@ -254,10 +254,10 @@ def _open(offer: bytes) -> tuple[ShmSegment | None, str]:
         return None, str(error)
 
 
-def _identity(config: TcpConfig) -> bytes:
+def _memory_identity(config: TcpConfig) -> bytes:
     """Return bytes that are equal on ranks that may be able to share memory, and unique if that is unknown.
 
-    Namespaces count: a pid of another pid namespace means nothing here, and the memory is opened through a pid.
+    Namespaces are part of it: the memory is opened through a pid, which means nothing in another pid namespace.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")

@@ -50,15 +50,15 @@ def abort(comm: Backend, _params: Params) -> Value:
 
 
 def _judge_early_close(_params: Params, values: Sequence[Value]) -> str:
-    gone = len(values) - 1
-    wanted = {"error": "PeerLostError", "operation": "allreduce", "sequence": 2, "ranks": [gone]}
+    closed_rank = len(values) - 1
+    expected = {"error": "PeerLostError", "operation": "allreduce", "sequence": 2, "ranks": [closed_rank]}
     problems = []
     for rank, value in enumerate(values[:-1]):
-        seen = value["first"]
-        if {key: seen.get(key) for key in wanted} != wanted:
-            problems.append(f"rank {rank}: expected {wanted}, got {seen}")
-        elif seen["pids"] != [values[gone]["pid"]] or seen["hosts"] != [values[gone]["host"]]:
-            problems.append(f"rank {rank} names {seen['hosts']} {seen['pids']}, not {values[gone]}")
+        report = value["first"]
+        if {key: report.get(key) for key in expected} != expected:
+            problems.append(f"rank {rank}: expected {expected}, got {report}")
+        elif report["pids"] != [values[closed_rank]["pid"]] or report["hosts"] != [values[closed_rank]["host"]]:
+            problems.append(f"rank {rank} names {report['hosts']} {report['pids']}, not {values[closed_rank]}")
     return "\n".join(problems)
 
 
@@ -101,8 +101,8 @@ def _broadcast(elements: int, dtype: str = "int64", root: int = 0) -> Callable[[
 
 def _gather(counts: Callable[[int], list[int]], dtype: str = "int64") -> Callable[[Backend, Array], object]:
     def call(comm: Backend, recv: Array) -> None:
-        amounts = counts(comm.size)
-        comm.allgatherv(np.ones(amounts[comm.rank], dtype), _viewed_as(recv, sum(amounts), dtype), amounts)
+        count_list = counts(comm.size)
+        comm.allgatherv(np.ones(count_list[comm.rank], dtype), _viewed_as(recv, sum(count_list), dtype), count_list)
 
     return call
 
@@ -163,16 +163,16 @@ def _judge(params: Params, values: Sequence[Value]) -> str:
 
 
 def _problems(value: Value, words: Sequence[str]) -> list[str]:
-    seen = value["first"]
-    if seen["error"] != "MismatchedCallError":
-        return [f"expected MismatchedCallError, got {seen}"]
+    report = value["first"]
+    if report["error"] != "MismatchedCallError":
+        return [f"expected MismatchedCallError, got {report}"]
     problems = [
-        f"the message does not say '{word}': {seen['message']}" for word in words if word not in seen["message"]
+        f"the message does not say '{word}': {report['message']}" for word in words if word not in report["message"]
     ]
-    if len(set(re.findall(r"rank \d+: ", seen["message"]))) != TWO_SIDES:
-        problems.append(f"the message does not name a rank on each side: {seen['message']}")
-    if seen["sequence"] != 2:
-        problems.append(f"expected call #2, got #{seen['sequence']}")
+    if len(set(re.findall(r"rank \d+: ", report["message"]))) != TWO_SIDES:
+        problems.append(f"the message does not name a rank on each side: {report['message']}")
+    if report["sequence"] != 2:
+        problems.append(f"expected call #2, got #{report['sequence']}")
     if not value["untouched"]:
         problems.append("data was delivered")
     if value["causes"][:2] != ["CommunicatorBrokenError", "MismatchedCallError"]:

@@ -17,7 +17,7 @@ from cobre.comm.errors import CommunicatorBusyError, InvalidRootError
 from cobre.comm.testing.case import Depth, Params, Value, case
 from cobre.comm.testing.cases.regions import ranks_of_node
 from cobre.comm.testing.inputs import combinations, fingerprint
-from cobre.comm.testing.report import COLLECTIVES, MESSAGES, refusals
+from cobre.comm.testing.report import COLLECTIVES, CORE_COLLECTIVES, refusals
 from cobre.comm.testing.steps import Barrier, Broadcast, Gather, Reduce
 from cobre.comm.types import ReduceOp
 
@@ -55,7 +55,7 @@ def labels(comm: Backend, _params: Params) -> Value:
 
 
 def _expect_closed(_params: Params, size: int) -> Sequence[Value]:
-    closed = dict.fromkeys(MESSAGES, "CommunicatorClosedError")
+    closed = dict.fromkeys(CORE_COLLECTIVES, "CommunicatorClosedError")
     return [{"refusals": closed, "state": "closed", "next": fingerprint(_next().predict(size))}] * size
 
 
@@ -70,7 +70,11 @@ def use_after_close(comm: Backend, _params: Params) -> Value:
     inner.barrier()
     inner.close()
     inner.close()
-    return {"refusals": refusals(inner, MESSAGES), "state": inner.state, "next": fingerprint(_next().perform(comm))}
+    return {
+        "refusals": refusals(inner, CORE_COLLECTIVES),
+        "state": inner.state,
+        "next": fingerprint(_next().perform(comm)),
+    }
 
 
 @case("lifecycle/split_local", (1, 8))
@@ -79,13 +83,13 @@ def split_local(comm: Backend, _params: Params) -> Value:
     node = ranks_of_node(comm)
     with comm.split_local() as inner:
         total = np.empty(1, np.int64)
-        right = (inner.size, node[inner.rank]) == (len(node), comm.rank)
+        is_correct = (inner.size, node[inner.rank]) == (len(node), comm.rank)
         for number in range(10):
             inner.allreduce(np.array([comm.rank + number]), total)
-            right = right and int(total[0]) == sum(node) + number * len(node)
+            is_correct = is_correct and int(total[0]) == sum(node) + number * len(node)
             comm.allreduce(np.array([1]), total)
-            right = right and int(total[0]) == comm.size
-    return right
+            is_correct = is_correct and int(total[0]) == comm.size
+    return is_correct
 
 
 def _close_grid(_size: int, depth: Depth) -> Sequence[Params]:
@@ -212,13 +216,17 @@ def _answer_and_exit(comm: Backend, write_end: int) -> None:
 @case("callers/not_picklable", (6,), expect=_expect_next(["TypeError", "TypeError", "TypeError"]))
 def not_picklable(comm: Backend, _params: Params) -> Value:
     """Copy and pickle a communicator, which is refused; the error says what to do instead."""
-    ways = (lambda: copy.copy(comm), lambda: copy.deepcopy(comm), lambda: comm.__reduce_ex__(4))  # the last is pickle's
-    return {"answer": [_kind(way) for way in ways], "next": fingerprint(NEXT.perform(comm))}
+    copies = (
+        lambda: copy.copy(comm),
+        lambda: copy.deepcopy(comm),
+        lambda: comm.__reduce_ex__(4),
+    )  # the last is pickle's
+    return {"answer": [_kind(make_copy) for make_copy in copies], "next": fingerprint(NEXT.perform(comm))}
 
 
-def _kind(way: Any) -> str:
+def _kind(make_copy: Any) -> str:
     try:
-        way()
+        make_copy()
     except TypeError as error:
         return "TypeError" if "create_communicator" in str(error) else f"no advice: {error}"
     return "copied"

@@ -87,8 +87,8 @@ def distributed(comm: Backend, params: Params) -> Value:
     """Write on every rank the slice that it names; after a fence all slices of the node are there."""
     elements = params["elements"]
     with comm.create_shared_region(elements * comm.size, np.int64) as region:
-        mine = _slice_of(comm.rank, elements)
-        region.as_mut_array(mine.start, mine.stop)[:] = _own_numbers(comm.rank, elements)
+        own_slice = _slice_of(comm.rank, elements)
+        region.as_mut_array(own_slice.start, own_slice.stop)[:] = _own_numbers(comm.rank, elements)
         region.fence()
         return {"node": ranks_of_node(comm), "seen": fingerprint(region.as_array())}
 
@@ -134,8 +134,8 @@ def _raises(kind: type[Exception], function: Callable[..., object], *arguments: 
 
 def _judge_leaders(_params: Params, values: Sequence[Value]) -> str:
     for rank, value in enumerate(values):
-        wanted = "" if value["leader"] else "NotLeaderError"
-        if value["whole"] != wanted or set(value["slices"]) != {"InvalidBufferSizeError"}:
+        expected = "" if value["leader"] else "NotLeaderError"
+        if value["whole"] != expected or set(value["slices"]) != {"InvalidBufferSizeError"}:
             return f"rank {rank}: {value}"
     return "" if any(value["leader"] for value in values) else "no rank is a leader"
 
@@ -170,10 +170,10 @@ def several_alive(comm: Backend, _params: Params) -> Value:
         if comm.is_leader:
             region.as_mut_array()[:] = number + 1
         region.fence()
-    right = [bool((region.as_array() == number + 1).all()) for number, region in enumerate(regions)]
+    is_correct = [bool((region.as_array() == number + 1).all()) for number, region in enumerate(regions)]
     for region in reversed(regions):
         region.close()
-    return all(right)
+    return all(is_correct)
 
 
 @case("regions/after_close", (3, 4))
@@ -205,14 +205,14 @@ def fence_waits(comm: Backend, _params: Params) -> Value:
 def fence_shows(comm: Backend, _params: Params) -> Value:
     """Read after a fence what was written before it, round after round."""
     with comm.create_shared_region(64, np.int64) as region:
-        right = True
+        is_correct = True
         for number in range(200):
             if comm.is_leader:
                 region.as_mut_array()[:] = number
             region.fence()
-            right = right and bool((region.as_array() == number).all())
+            is_correct = is_correct and bool((region.as_array() == number).all())
             region.fence()
-        return right
+        return is_correct
 
 
 @case("regions/send_from", (8,), expect=lambda _params, size: [list(range(size))] * size)

@@ -54,7 +54,7 @@ def broadcast(comm, root):
 def test_rank_order_across_hosts_does_not_change_bits(monkeypatch, hosts_of):
     """Two hosts are a ring as well; a host may have one rank or several; counts differ, some are 0."""
     monkeypatch.setattr(
-        node_group, "_identity", lambda config: bytes([hosts_of[config.rank]]) * node_group.IDENTITY_BYTES
+        node_group, "_memory_identity", lambda config: bytes([hosts_of[config.rank]]) * node_group.IDENTITY_BYTES
     )
     size, seed, length = len(hosts_of), 7, 80
     with tcp_world(size, ring_bytes=1) as world:
@@ -430,6 +430,6 @@ def test_frames_do_not_depend_on_how_a_block_is_laid_out(monkeypatch):
     monkeypatch.setattr(ring_transport, "MAX_FRAME_DATA_BYTES", 10)
     whole = memoryview(bytes(range(33)))
     layouts = [[whole], [whole[:7], whole[7:7], whole[7:25], whole[25:]], [whole[:10], whole[10:20], whole[20:]]]
-    streams = {b"".join(ring_transport.framed(4, layout)) for layout in layouts}
+    streams = {b"".join(ring_transport.split_into_frames(4, layout)) for layout in layouts}
     assert len(streams) == 1
     assert len(streams.pop()) == 33 + 4 * len(ring_header(4, 0))

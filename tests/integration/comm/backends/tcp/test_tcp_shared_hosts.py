@@ -46,7 +46,7 @@ def test_ranks_per_host_splits_a_host():
 def test_rank_order_across_hosts_does_not_change_bits(monkeypatch, hosts_of):
     """Slurm may deal out tasks in turn; a host may have one rank only."""
     monkeypatch.setattr(
-        node_group, "_identity", lambda config: bytes([hosts_of[config.rank]]) * node_group.IDENTITY_BYTES
+        node_group, "_memory_identity", lambda config: bytes([hosts_of[config.rank]]) * node_group.IDENTITY_BYTES
     )
     size, seed, length = len(hosts_of), 5, 60
     with tcp_world(size) as world:

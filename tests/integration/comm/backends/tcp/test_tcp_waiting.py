@@ -7,13 +7,13 @@ from tcp_worlds import SECRET, failure, results, tcp_world, wait_until_listening
 
 from cobre.comm import AllocationFailedError, CollectiveFailedError, InitializationFailedError, PeerTimeoutError
 from cobre.comm.backends.tcp.rendezvous.handshake import WorkerHandshake
-from cobre.comm.backends.tcp.transport import streams
+from cobre.comm.backends.tcp.transport import waiting
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord, Link
 from cobre.comm.backends.tcp.wire.protocol import Tag, frame
 
 
 def test_worker_names_the_rank_that_it_waits_for(monkeypatch, caplog):
-    monkeypatch.setattr(streams, "PROGRESS_S", 0.2)
+    monkeypatch.setattr(waiting, "PROGRESS_S", 0.2)
     with tcp_world(3, ranks_per_host=1, timeout_s=10.0) as world:
         comms = results(world.start_all())
 

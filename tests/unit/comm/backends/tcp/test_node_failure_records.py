@@ -15,7 +15,7 @@ ROOM = 1535  # bytes of a failure's text in the host's memory
 def test_ranks_are_grouped_by_their_identities():
     hosts = Nodes.from_identities([b"a", b"b", b"a", b"c", b"b"])
     assert hosts.groups == ((0, 2), (1, 4), (3,))
-    assert hosts.any_shared and hosts.of(4) == (1, 4)
+    assert hosts.any_shared and hosts.node_of(4) == (1, 4)
     assert not Nodes.from_identities([b"a", b"b"]).any_shared
 
 

@@ -1,9 +1,9 @@
 """The coordinator's end of the rendezvous: accept, authenticate, pair two connections per rank, start.
 
 Strangers cost little: each connection gets five seconds and a kilobyte, and the number of handshakes under way is
-limited; the oldest is dropped for a new one. A connection whose first message has the mark of a holder of the secret is
-not dropped for strangers, however many they are. Nothing that a stranger does ends the rendezvous. Refusals are logged,
-and repeated in the error if ranks are missing at the end.
+limited; the oldest is dropped for a new one. A connection whose first message carries the mark of a holder of the
+secret is not dropped for strangers, however many there are. Nothing that a stranger does ends the rendezvous. Refusals
+are logged, and repeated in the error if ranks are missing at the end.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from cobre.wording import printable
 
 # A connection that the coordinator has accepted but not yet authenticated: bounded memory, bounded time.
 
-WANTS_READ = (BlockingIOError, ssl.SSLWantReadError)
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError)
 
 
 class PendingConnection:
@@ -39,7 +39,7 @@ class PendingConnection:
         self.host = host
         self.address = f"{host} port {port}"
         self.speaks_tls = False
-        """The peer started a TLS handshake, but the coordinator does not use TLS: worth a better message."""
+        """Whether the peer started a TLS handshake although the coordinator does not use TLS; for a better message."""
         self.deadline = time.monotonic() + HANDSHAKE_S
         self.handshake = CoordinatorHandshake(secret)
         self.sock = (
@@ -59,7 +59,7 @@ class PendingConnection:
             try:
                 # Never more than the handshake needs: what follows belongs to the channel that gets this socket.
                 data = self.sock.recv(self.handshake.needed)
-            except WANTS_READ:
+            except WOULD_BLOCK:
                 return True
             except OSError:
                 return False
@@ -91,7 +91,7 @@ class PendingConnection:
 
 MAX_PENDING = 128  # connections without a mark at once; bounds the descriptors and the memory that a flood can cost
 MAX_ACCEPTS = 64  # per round of the event loop, so that a flood leaves time for connections accepted before
-MAX_REPEATED = 8  # refusals that the final error repeats; strangers must not fill the log
+MAX_REPEATED = 8  # refusals that are warnings, and that the final error repeats; strangers must not fill the log
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ def _has_ended(sock: socket.socket) -> bool:
 
 
 class Acceptor:
-    """Server that accepts and authenticates the workers of one run; `accept_all` returns them by rank."""
+    """Server that accepts and authenticates the workers of one run."""
 
     def __init__(self, config: TcpConfig, secret: bytes, context: ssl.SSLContext | None) -> None:
         self._config = config
@@ -143,8 +143,8 @@ class Acceptor:
         self._deadline = self._began + config.connect_timeout_s
         self._workers: dict[int, AcceptedWorker] = {}
         self._pending: dict[int, PendingConnection] = {}  # by descriptor, the oldest first
-        self._unmarked: dict[int, PendingConnection] = {}  # those of them that may be of strangers
-        self._dropped = 0  # to make room
+        self._unmarked: dict[int, PendingConnection] = {}  # those that may be from strangers
+        self._dropped = 0  # connections, to make room for others
         self._refusals: list[str] = []
         self._selector = selectors.DefaultSelector()
         self._listeners: list[socket.socket] = []
@@ -235,7 +235,7 @@ class Acceptor:
             self._drop(pending)
 
     def _prefer(self, pending: PendingConnection, mark: bytes) -> None:
-        """Keep this connection, even if strangers connect. A second one with its mark is a replay."""
+        """Keep this connection even if strangers flood the port. A second one with its mark is a replay."""
         if not any(other is not pending and other.handshake.mark == mark for other in self._pending.values()):
             self._unmarked.pop(pending.sock.fileno(), None)
 
@@ -275,13 +275,13 @@ class Acceptor:
     def _worker_for(self, hello: Hello) -> AcceptedWorker:
         # A process makes two connections, which the instance pairs. Another instance with the same rank is either the
         # restart of a process that died, which may take its place, or a second process that was given the same rank.
-        present = self._workers.get(hello.rank)
-        if present is None or present.hello.instance == hello.instance:
-            return present or AcceptedWorker(hello)
-        if present.has_hung_up():
+        known_worker = self._workers.get(hello.rank)
+        if known_worker is None or known_worker.hello.instance == hello.instance:
+            return known_worker or AcceptedWorker(hello)
+        if known_worker.has_hung_up():
             self._drop_dead_workers()
             return AcceptedWorker(hello)
-        raise RefusedError(f"two processes claim rank {hello.rank}: {present.peer} and {name_of(hello)}")
+        raise RefusedError(f"two processes claim rank {hello.rank}: {known_worker.peer} and {name_of(hello)}")
 
     def _refuse(self, pending: PendingConnection, refusal: RefusedError) -> None:
         self._log_refusal(pending, refusal.text)
@@ -309,7 +309,7 @@ class Acceptor:
             self._drop(pending)
 
     def _drop_dead_workers(self) -> bool:
-        """Make room for restarts of workers that died before the start; whether there were any."""
+        """Make room for restarts of workers that died before the start; return whether there were any."""
         dead = [worker for worker in self._workers.values() if worker.has_hung_up()]
         for worker in dead:
             logger.warning("%s disconnected before all ranks had joined; it may connect again", worker.peer)
@@ -325,7 +325,7 @@ class Acceptor:
 
     def _missing_ranks(self, now: float) -> InitializationFailedError:
         size = self._config.size
-        missing = [rank for rank in range(1, size) if not (m := self._workers.get(rank)) or not m.is_complete]
+        missing = [rank for rank in range(1, size) if not (worker := self._workers.get(rank)) or not worker.is_complete]
         names = ", ".join(f"rank {rank}" for rank in missing[:32]) + (", ..." if len(missing) > 32 else "")
         refused = f" Refused: {'; '.join(self._refusals)}." if self._refusals else ""
         flood = (

@@ -31,7 +31,7 @@ from cobre.comm.errors import InitializationFailedError, Peer, RendezvousAbandon
 from cobre.wording import printable
 
 TLS_RECORDS = (TLS_ALERT, TLS_HANDSHAKE)
-CONNECT_S = 5.0  # per address: a firewall that drops packets must not keep us from trying the next address
+CONNECT_S = 5.0  # per address: a firewall that drops packets must not prevent an attempt at the next address
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.02, 0.5
 WARN_AFTER_S = 5.0  # how long a rank tries before it logs a warning
 MAX_SOCKET_TIMEOUT_S = 1e6  # socket timeouts are milliseconds in 32 bits
@@ -63,13 +63,13 @@ class Connector:
         self._address = parse_address(config.coordinator, config.port)
         self._began = time.monotonic()
         self._deadline = self._began + config.connect_timeout_s
-        self._logged: set[str] = set()  # each problem is logged once, however often it is met
+        self._logged: set[str] = set()  # each problem is logged once, however often it occurs
         self._warned: set[str] = set()
         self._last_problem = "no attempt was made"
         self._cause = ""
-        """The last problem that says more than "connection refused", which it may end with once rank 0 has given up."""
+        """The last problem other than "connection refused", which every attempt meets once rank 0 has given up."""
         self._unproven_text = ""
-        self._is_welcome = False
+        self._has_joined = False
 
     def connect(self) -> CoordinatorConnection:
         """Connect, authenticate, and wait until all ranks have connected.
@@ -107,7 +107,7 @@ class Connector:
             return self._connect_at(target, links)
         except RefusedError as refusal:
             close_all(list(links.values()))
-            if self._is_welcome:
+            if self._has_joined:
                 raise RendezvousAbandonedError("tcp", self._refused_text(target, refusal)) from refusal
             self._handle_refusal(target, refusal)
         except ssl.SSLCertVerificationError as error:
@@ -137,13 +137,13 @@ class Connector:
             raise InitializationFailedError("tcp", self._refused_text(target, refusal)) from refusal
 
     def _connect_at(self, target: SocketAddress, links: dict[Link, socket.socket]) -> CoordinatorConnection:
-        instance, self._is_welcome = secrets.token_bytes(INSTANCE_BYTES), False
+        instance, self._has_joined = secrets.token_bytes(INSTANCE_BYTES), False
         # START comes on the data connection, so that one is made last: when it is authenticated, both are.
         for link in (Link.CONTROL, Link.DATA):
             links[link] = self._connect(target)
             handshake = self._handshake(link, instance)
             self._run_handshake(links[link], handshake)
-        self._is_welcome = True  # from here on a refusal is not about this rank
+        self._has_joined = True  # from here on a refusal is not about this rank
         self._await_start(links[Link.DATA], handshake)
         assert handshake.coordinator is not None  # noqa: S101 - set by the handshake
         return CoordinatorConnection(links, handshake.coordinator)
@@ -189,7 +189,7 @@ class Connector:
 
     def _await_start(self, sock: socket.socket, handshake: WorkerHandshake) -> None:
         self._note_problem("connected, waiting for the other ranks")
-        # A little longer than the coordinator's own limit: its error, which names the missing ranks, must come first.
+        # A little longer than the coordinator's limit: its error, which names the missing ranks, must come first.
         limit = self._deadline + 1.0
         while not handshake.has_started:
             self._advance(sock, handshake, limit)
@@ -210,12 +210,12 @@ class Connector:
         if reply:
             sock.sendall(reply)
 
-    def _handshake_ended(self, how: str) -> str:
+    def _handshake_ended(self, reason: str) -> str:
         hint = "" if self._context else "; or it uses TLS: then set COBRE_TCP_TLS_CA"
-        return f"the peer ended the handshake ({how}): it may be no coordinator, or have too many connections{hint}"
+        return f"the peer ended the handshake ({reason}): it may be no coordinator, or have too many connections{hint}"
 
-    def _at_most(self, seconds: float) -> float:
-        return max(0.001, min(seconds, self._deadline - time.monotonic()))
+    def _at_most(self, limit_s: float) -> float:
+        return max(0.001, min(limit_s, self._deadline - time.monotonic()))
 
     def _note_problem(self, problem: str, *, is_cause: bool = False) -> None:
         self._last_problem = problem

@@ -1,6 +1,6 @@
 """The handshake in which two processes authenticate each other: bytes in, bytes out, no sockets.
 
-    worker       HELLO      who I am, my nonce; and a mark, by which the coordinator prefers it to strangers
+    worker       HELLO      who I am, my nonce; and a mark, by which the coordinator prefers me to strangers
     coordinator  CHALLENGE  who I am, my nonce
     worker       PROOF      that I hold the secret
     coordinator  WELCOME    proof that I hold it too; you are accepted
@@ -137,7 +137,7 @@ class CoordinatorHandshake:
                 "install the same version of cobre on all hosts"
             ) from error
         _check_versions(hello)
-        # Another mark is no reason to refuse: the proof is, with words that say what differs.
+        # A wrong mark is no reason to refuse: a wrong proof is, with a message that says what differs.
         if hmac.compare_digest(mark, first_message_mark(self._secret, content)):
             self.mark = mark
         me = Peer.of_this_process(0)
@@ -148,9 +148,9 @@ class CoordinatorHandshake:
     def _handle_proof(self, proof: bytes, hello: Hello) -> None:
         # Over the bytes as they were sent, not over what was parsed from them: nothing in them can be exchanged.
         if not is_proven(proof, self._secret, WORKER, self._hello, self._challenge):
-            have = "" if self._secret else "; the coordinator has none"
+            hint = "" if self._secret else "; the coordinator has none"
             raise RefusedError(
-                f"the secret of {name_of(hello)} differs from the coordinator's{have} "
+                f"the secret of {name_of(hello)} differs from the coordinator's{hint} "
                 "(COBRE_TCP_SECRET_FILE, COBRE_TCP_SECRET)"
             )
         self.is_authenticated = True
@@ -225,10 +225,12 @@ class WorkerHandshake:
 
     def _handle_challenge(self, payload: bytes) -> bytes:
         challenge = Challenge.parse(payload)
-        # Nothing is proved at this point: a stranger may have replied, so that the worker may try again.
+        # Nothing has been proved at this point. A stranger may have replied, so the worker may try again.
         if challenge.package_version != __version__:
-            theirs = printable(challenge.package_version, lines=False)
-            raise RefusedError(f"the coordinator runs cobre {theirs}, this rank runs {__version__}", may_retry=True)
+            peer_version = printable(challenge.package_version, lines=False)
+            raise RefusedError(
+                f"the coordinator runs cobre {peer_version}, this rank runs {__version__}", may_retry=True
+            )
         self.coordinator = Peer(0, challenge.host, challenge.pid)
         self._challenge = payload
         return frame(Tag.PROOF, prove(self._secret, WORKER, self._hello, payload))
@@ -259,7 +261,7 @@ def new_nonce() -> bytes:
 
 def prove(secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bytes:
     """Compute the proof for this role in this handshake; only a holder of the secret can."""
-    # Hashes of both messages, whose length is fixed: no byte can be shifted from one message to the other.
+    # Hashes of both messages, because their length is fixed: no byte can be shifted from one message to the other.
     transcript = hashlib.sha256(hello).digest() + hashlib.sha256(challenge).digest()
     return hmac.digest(secret, role + b"\0" + transcript, "sha256")
 
@@ -267,9 +269,8 @@ def prove(secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bytes:
 def first_message_mark(secret: bytes, hello: bytes) -> bytes:
     """Compute the mark that a worker adds to its HELLO.
 
-    Only a holder of the secret can compute it, but any listener can replay it.
-
-    It proves nothing. It tells the coordinator which connections to keep when strangers make too many.
+    Only a holder of the secret can compute it, but any eavesdropper can replay it, so it proves nothing. It tells the
+    coordinator which connections to keep when strangers make too many.
     """
     return prove(secret, MARK, hello, b"")
 

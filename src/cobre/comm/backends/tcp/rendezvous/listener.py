@@ -68,8 +68,8 @@ def _split(text: str) -> tuple[str, str | None]:
 def resolve(address: Address, *, passive: bool = False) -> list[SocketAddress]:
     """Resolve an address, in the resolver's order; raises `socket.gaierror`. passive: for bind(), not connect()."""
     flags = socket.AI_PASSIVE if passive else 0
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags)
-    unique = dict.fromkeys(SocketAddress(family, sockaddr) for family, _, _, _, sockaddr in found)
+    entries = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags)
+    unique = dict.fromkeys(SocketAddress(family, sockaddr) for family, _, _, _, sockaddr in entries)
     return list(unique)
 
 
@@ -91,16 +91,19 @@ def is_loopback(host: str) -> bool:
 BACKLOG = 1024
 RETRY_S = 0.2
 WARN_AFTER_S = 3.0  # how long rank 0 tries to resolve its own name before it logs a warning
-NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+NOT_LOCAL = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
-def require_secret(secret: bytes, insecure: bool, what: str) -> None:
-    """Refuse to communicate with other machines without a secret. `what`: the reason why one is needed."""
+def require_secret(secret: bytes, insecure: bool, reason: str) -> None:
+    """Raise `MissingConfigurationError` if ranks would communicate with other machines without a secret.
+
+    `reason`: why one is needed.
+    """
     if not secret and not insecure:
         raise MissingConfigurationError(
             "tcp",
             "COBRE_TCP_SECRET_FILE",
-            f"is not set, nor is COBRE_TCP_SECRET, but {what}, where anybody who reaches the port could join. "
+            f"is not set, nor is COBRE_TCP_SECRET, but {reason}, where anybody who reaches the port could join. "
             "Give all ranks the same secret, or set COBRE_TCP_INSECURE=1 on a network that you trust",
         )
 
@@ -114,20 +117,20 @@ def open_listeners(config: TcpConfig, secret: bytes, deadline: float) -> list[so
         return _listen_everywhere(config, secret, config.port, "COBRE_TCP_COORDINATOR is not set")
     address = _address_to_bind(config)
     addresses = _resolve_in_time(address, deadline)
-    open_to_others = [one for one in addresses if not is_loopback(one.host)]
-    if open_to_others:
-        require_secret(secret, config.insecure, f"rank 0 would listen on {open_to_others[0]}")
+    exposed = [one for one in addresses if not is_loopback(one.host)]
+    if exposed:
+        require_secret(secret, config.insecure, f"rank 0 would listen on {exposed[0]}")
     listeners = _listen_on_all(addresses)
     if listeners:
         return listeners
-    # An address to bind that is not ours is a mistake; a coordinator's address that is not ours may be that of a router
-    # or a Kubernetes service in front of this machine.
+    # An address to bind that is not local is a mistake; a coordinator's address that is not local may be that of a
+    # router or a Kubernetes service in front of this machine.
     if config.bind:
         raise InitializationFailedError(
             "tcp", f"COBRE_TCP_BIND={config.bind} is not an address of this machine ({socket.gethostname()})"
         )
-    foreign = f"{address.host} is not an address of this machine"
-    return _listen_everywhere(config, secret, address.port, foreign)
+    reason = f"{address.host} is not an address of this machine"
+    return _listen_everywhere(config, secret, address.port, reason)
 
 
 def _address_to_bind(config: TcpConfig) -> Address:
@@ -158,10 +161,10 @@ def _resolve_in_time(address: Address, deadline: float) -> list[SocketAddress]:
             time.sleep(RETRY_S)
 
 
-def _listen_everywhere(config: TcpConfig, secret: bytes, port: int, why: str) -> list[socket.socket]:
-    """Listen on all addresses: none was named, or the one that was belongs to a router or service in front of us."""
-    require_secret(secret, config.insecure, f"{why}, and rank 0 would listen on all addresses of this machine")
-    logger.info("%s: listening on all addresses of this machine; COBRE_TCP_BIND overrides this", why)
+def _listen_everywhere(config: TcpConfig, secret: bytes, port: int, reason: str) -> list[socket.socket]:
+    """Listen on all addresses: none is configured, or that of a router or service in front of this machine."""
+    require_secret(secret, config.insecure, f"{reason}, and rank 0 would listen on all addresses of this machine")
+    logger.info("%s: listening on all addresses of this machine; COBRE_TCP_BIND overrides this", reason)
     wildcards = ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0"))  # noqa: S104 - allowed just above
     return _listen_on_all([SocketAddress(family, (host, port)) for family, host in wildcards])
 
@@ -197,7 +200,7 @@ def _listen(address: SocketAddress) -> socket.socket | None:
         listener.setblocking(False)  # a connection that is reset before accept() must not block the event loop
     except OSError as error:
         listener.close()
-        if error.errno in NOT_OURS:
+        if error.errno in NOT_LOCAL:
             return None
         raise _cannot_listen(address, error) from error
     return listener
@@ -271,7 +274,7 @@ def ring_client_context(config: TcpConfig) -> ssl.SSLContext | None:
     if not config.uses_tls:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # names say nothing here: the digest of the certificate is known
+    context.check_hostname = False  # the digest of the certificate is known, which says more than a name
     context.verify_mode = ssl.CERT_NONE
     _load(context, config)
     return context

@@ -1,9 +1,9 @@
 """The ring of the hosts of a world: every host listens for its left neighbour and dials its right one.
 
-It happens once, after all ranks have connected to the coordinator, through which the hosts tell each other where they
-listen. Three exchanges: the offers; who has reached its neighbour; who has authenticated both. If one host cannot take
-part (a firewall, no free port, no TLS certificate), none does, and all know why. Listeners are open until the third
-exchange, on the address at which the host reaches the coordinator or the coordinator is reached.
+The ring is connected once, after all ranks have connected to the coordinator, through which the hosts tell each other
+where they listen. Three exchanges: the offers; who has reached its neighbour; who has authenticated both. If one host
+cannot take part (a firewall, no free port, no TLS certificate), none does, and all know why. Listeners are open until
+the third exchange, on the address at which the host reaches the coordinator or the coordinator is reached.
 
 A neighbour authenticates itself by the handshake that workers and the coordinator use, and returns the random token of
 the offer. With TLS the dialling host compares the certificate with the offer's digest, which came over an authenticated
@@ -35,7 +35,7 @@ from cobre.comm.errors import InitializationFailedError, Peer
 CONNECT_S = 5.0  # to reach a neighbour: a firewall that drops packets delays the start by this much, once
 BACKLOG = 64
 MAX_PENDING = 64  # connections without a mark at once, as at the coordinator
-WANTS = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 Exchange = Callable[[RingOffer], Sequence[RingOffer]]
 """Sends this host's offer to all hosts, and returns those of all, in the order of the ring. A collective."""
@@ -56,42 +56,44 @@ class RingSockets:
 
 
 def connect_ring(
-    config: TcpConfig, secret: bytes, position: int, local: Sequence[object], exchange: Exchange
+    config: TcpConfig, secret: bytes, position: int, local_address: Sequence[object], exchange: Exchange
 ) -> RingSockets:
-    """Connect this host to its neighbours. position: of this host in the ring. local: the address to listen on.
+    """Connect this host to its neighbours. position: of this host in the ring. local_address: to listen on.
 
     Raises `UnreachableError` on all hosts if one of them cannot take part. A collective.
     """
     me = Peer.of_this_process(config.rank)
-    opened: list[socket.socket] = []  # closed in the end, but for the two that are returned
-    listener, own = _listen(config, me, local)
+    opened: list[socket.socket] = []  # all but the two that are returned are closed at the end
+    listener, offer = _listen(config, me, local_address)
     opened += [listener] if listener else []
     try:
-        offers = _agree(exchange, own)
+        offers = _agree(exchange, offer)
         left, right = offers[position - 1], offers[(position + 1) % len(offers)]
         assert listener is not None  # noqa: S101 - else its offer would have had a problem
-        dialled, problem = _dial(config, right, local)
+        dialled, problem = _dial(config, right, local_address)
         opened += [dialled] if dialled else []
         _agree(exchange, RingOffer(me.rank, me.host, me.pid, problem=problem))
         assert dialled is not None  # noqa: S101 - as above
-        meeting = _Meeting(config, secret, listener, own, left, _Dialled(config, secret, dialled, right))
-        opened += [meeting.right.sock]
+        neighbours = _NeighbourHandshakes(
+            config, secret, listener, offer, left, _RightNeighbour(config, secret, dialled, right)
+        )
+        opened += [neighbours.right.sock]
         try:
-            problem = meeting.run()
+            problem = neighbours.run()
         finally:
-            opened += [meeting.left] if meeting.left else []
+            opened += [neighbours.left] if neighbours.left else []
         _agree(exchange, RingOffer(me.rank, me.host, me.pid, problem=problem))
-        assert meeting.left is not None  # noqa: S101 - as above
-        opened.remove(meeting.left)
-        opened = [one for one in opened if one.fileno() != meeting.right.sock.fileno()]
-        return RingSockets(meeting.left, _peer_of(left), meeting.right.sock, _peer_of(right))
+        assert neighbours.left is not None  # noqa: S101 - as above
+        opened.remove(neighbours.left)
+        opened = [sock for sock in opened if sock.fileno() != neighbours.right.sock.fileno()]
+        return RingSockets(neighbours.left, _peer_of(left), neighbours.right.sock, _peer_of(right))
     finally:
         close_all(opened)
 
 
-def _agree(exchange: Exchange, own: RingOffer) -> Sequence[RingOffer]:
+def _agree(exchange: Exchange, offer: RingOffer) -> Sequence[RingOffer]:
     """Exchange offers; raise on all hosts alike if one has a problem."""
-    offers = exchange(own)
+    offers = exchange(offer)
     problems = [f"{_peer_of(offer)} {offer.problem}" for offer in offers if offer.problem]
     if problems:
         raise UnreachableError("; ".join(problems[:4]) + ("; ..." if len(problems) > 4 else ""))
@@ -102,19 +104,19 @@ def _peer_of(offer: RingOffer) -> Peer:
     return Peer(offer.rank, offer.host, offer.pid)
 
 
-def _listen(config: TcpConfig, me: Peer, local: Sequence[object]) -> tuple[socket.socket | None, RingOffer]:
+def _listen(config: TcpConfig, me: Peer, local_address: Sequence[object]) -> tuple[socket.socket | None, RingOffer]:
     """Open a listening socket, and return it with the offer to use it; or None, with an offer that says why not."""
     if config.uses_tls and not config.tls_cert:
         problem = "cannot listen for its neighbour: it has no TLS certificate (COBRE_TCP_TLS_CERT)"
         return None, RingOffer(me.rank, me.host, me.pid, problem=problem)
-    address = str(local[0]).partition("%")[0]
+    address = str(local_address[0]).partition("%")[0]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     reason = "every port of COBRE_TCP_RING_PORTS is in use"
     for port in config.ring_port_range:
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((address, port, *local[2:]))
+            listener.bind((address, port, *local_address[2:]))
             listener.listen(BACKLOG)
             listener.setblocking(False)
         except OSError as error:
@@ -140,22 +142,22 @@ def _certificate_digest(path: str) -> bytes:
         raise InitializationFailedError("tcp", f"cannot read COBRE_TCP_TLS_CERT={path}: {error}") from error
 
 
-def _dial(config: TcpConfig, offer: RingOffer, local: Sequence[object]) -> tuple[socket.socket | None, str]:
+def _dial(config: TcpConfig, offer: RingOffer, local_address: Sequence[object]) -> tuple[socket.socket | None, str]:
     """Connect to a neighbour, without authentication yet; return None and the reason if it cannot be reached."""
     is_v6 = ":" in offer.address
     sock = socket.socket(socket.AF_INET6 if is_v6 else socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.settimeout(min(CONNECT_S, config.connect_timeout_s))
         # A link-local address needs the interface of this host through which others are reached.
-        sock.connect((offer.address, offer.port, *(local[2:] if is_v6 and len(local) == 4 else ())))
+        sock.connect((offer.address, offer.port, *(local_address[2:] if is_v6 and len(local_address) == 4 else ())))
     except OSError as error:
         sock.close()
-        why = "no reply" if isinstance(error, TimeoutError) else error.strerror or str(error)
-        return None, f"cannot reach {_peer_of(offer)} at {Address(offer.address, offer.port)}: {why}"
+        reason = "no reply" if isinstance(error, TimeoutError) else error.strerror or str(error)
+        return None, f"cannot reach {_peer_of(offer)} at {Address(offer.address, offer.port)}: {reason}"
     return sock, ""
 
 
-class _Dialled:
+class _RightNeighbour:
     """The connection to the right neighbour during its handshake; never blocks."""
 
     def __init__(self, config: TcpConfig, secret: bytes, sock: socket.socket, offer: RingOffer) -> None:
@@ -186,7 +188,7 @@ class _Dialled:
                     raise ConnectionResetError(errno.ECONNRESET, "connection closed")
                 if reply := self._handshake.receive(data):
                     self.sock.send(reply)
-        except WANTS:
+        except WOULD_BLOCK:
             return
 
     def _encrypt(self) -> None:
@@ -198,7 +200,7 @@ class _Dialled:
         self._needs_tls = False
 
 
-class _Meeting:
+class _NeighbourHandshakes:
     """Event loop that authenticates both neighbours: all hosts do so at once, and each waits for the next."""
 
     def __init__(
@@ -206,33 +208,33 @@ class _Meeting:
         config: TcpConfig,
         secret: bytes,
         listener: socket.socket,
-        own: RingOffer,
-        expected: RingOffer,
-        right: _Dialled,
+        offer: RingOffer,
+        left_offer: RingOffer,
+        right: _RightNeighbour,
     ) -> None:
         self._config = config
         self._secret = secret
         self._context = ring_server_context(config)
         self._listener = listener
-        self._token = own.token
-        self._expected = expected
+        self._token = offer.token
+        self._left_offer = left_offer
         self._pending: dict[int, PendingConnection] = {}  # by descriptor, the oldest first
         self._selector = selectors.DefaultSelector()
         self.left: socket.socket | None = None
         self.right = right
 
     def run(self) -> str:
-        """Wait for both neighbours, HANDSHAKE_S at most; the reason if one is missing, else an empty string."""
+        """Wait for both neighbours, HANDSHAKE_S at most; return why one is missing, or an empty string."""
         deadline = time.monotonic() + HANDSHAKE_S
         try:
             self._selector.register(self._listener, selectors.EVENT_READ)
             self._selector.register(self.right.sock, selectors.EVENT_READ)
             self.right.advance()
             while self.left is None or not self.right.is_welcome:
-                left_s = deadline - time.monotonic()
-                if left_s <= 0:
-                    return self._missing()
-                for key, _ in self._selector.select(left_s):
+                remaining_s = deadline - time.monotonic()
+                if remaining_s <= 0:
+                    return self._missing_neighbour()
+                for key, _ in self._selector.select(remaining_s):
                     self._serve(key.fileobj)
         except (OSError, ProtocolError, RefusedError) as error:
             text = getattr(error, "text", "") or getattr(error, "strerror", "") or str(error)
@@ -243,9 +245,9 @@ class _Meeting:
             self._selector.close()
         return ""
 
-    def _missing(self) -> str:
+    def _missing_neighbour(self) -> str:
         if self.left is None:
-            return f"has seen no valid handshake of {_peer_of(self._expected)} within {HANDSHAKE_S:g} s"
+            return f"has seen no valid handshake of {_peer_of(self._left_offer)} within {HANDSHAKE_S:g} s"
         return f"has had no reply from {_peer_of(self.right._offer)} within {HANDSHAKE_S:g} s"
 
     def _serve(self, fileobj: object) -> None:
@@ -264,7 +266,7 @@ class _Meeting:
             sock, address = self._listener.accept()
         except OSError:  # reset meanwhile
             return
-        unmarked = [one for one in self._pending.values() if one.handshake.mark is None]
+        unmarked = [sock for sock in self._pending.values() if sock.handshake.mark is None]
         if len(unmarked) >= MAX_PENDING:
             self._drop(unmarked[0])
         pending = PendingConnection(sock, address[0], address[1], self._secret, self._context)
@@ -285,17 +287,17 @@ class _Meeting:
     def _admit(self, pending: PendingConnection) -> None:
         hello = pending.handshake.hello
         assert hello is not None  # noqa: S101 - nothing is authenticated without one
-        if self.left is not None or not self._is_expected(hello):
+        if self.left is not None or not self._is_left_neighbour(hello):
             raise RefusedError("this host expects another neighbour")
         self._selector.unregister(pending.sock)
         del self._pending[pending.sock.fileno()]
         pending.send(pending.handshake.welcome())
         self.left = pending.sock
 
-    def _is_expected(self, hello: Hello) -> bool:
+    def _is_left_neighbour(self, hello: Hello) -> bool:
         config = self._config
         received = (hello.link, hello.rank, hello.size, hello.run_id, hello.instance)
-        return received == (Link.RING, self._expected.rank, config.size, config.run_id, self._token)
+        return received == (Link.RING, self._left_offer.rank, config.size, config.run_id, self._token)
 
     def _drop(self, pending: PendingConnection) -> None:
         self._pending.pop(pending.sock.fileno(), None)

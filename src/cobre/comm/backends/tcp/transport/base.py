@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from cobre.comm.backends.tcp.liveness import LivenessMonitor, Progress
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
-from cobre.comm.backends.tcp.transport.streams import OVERDUE_GRACE_S, WRITE, Waiter, WaitPolicy, Writer
+from cobre.comm.backends.tcp.transport.streams import Writer
+from cobre.comm.backends.tcp.transport.waiting import OVERDUE_GRACE_S, WRITE, Waiter, WaitPolicy
 from cobre.comm.backends.tcp.wire.messages import FailureRecord
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
@@ -24,20 +25,20 @@ NO_DATA = memoryview(b"")
 
 
 class DeferredCopy:
-    """Copy of a rank's own part of a large gather, made piece by piece while the sockets are idle."""
+    """Copy of this rank's part of a large gather, made chunk by chunk while the sockets are idle."""
 
     def __init__(self, source: memoryview = NO_DATA, target: memoryview = NO_DATA) -> None:
         self._source = source
         self._target = target
-        self._at = 0
+        self._copied = 0
 
     def advance(self) -> bool:
-        """Copy one piece; False if nothing was left to copy."""
-        start, end = self._at, min(self._at + COPY_BYTES, len(self._source))
+        """Copy one chunk; False if nothing was left to copy."""
+        start, end = self._copied, min(self._copied + COPY_BYTES, len(self._source))
         if start == end:
             return False
         self._target[start:end] = self._source[start:end]
-        self._at = end
+        self._copied = end
         return True
 
     def finish(self) -> None:
@@ -123,10 +124,10 @@ class Transport(ABC):
             channel.close()
 
     @abstractmethod
-    def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    def gather(self, sequence: int, header: bytes, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Gather small payloads: return every rank's bytes, by rank; the views are valid until the next call.
 
-        own: the bytes of this node's ranks, concatenated. sizes: number of bytes of every rank, by rank.
+        local: the bytes of this node's ranks, concatenated. sizes: number of bytes of every rank, by rank.
         """
 
     @abstractmethod
@@ -139,9 +140,14 @@ class Transport(ABC):
 
     @abstractmethod
     def gather_stream(
-        self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
+        self,
+        sequence: int,
+        header: bytes,
+        local: Sequence[memoryview],
+        targets: Sequence[memoryview],
+        copy: DeferredCopy,
     ) -> None:
-        """Receive every rank's bytes, a large payload, into their targets. own: the parts of this node's ranks."""
+        """Receive every rank's bytes, a large payload, into their targets. local: the parts of this node's ranks."""
 
     @abstractmethod
     def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:

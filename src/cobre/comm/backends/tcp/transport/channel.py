@@ -6,71 +6,10 @@ import select
 import socket
 import ssl
 import struct
-import time
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
-from cobre.comm.cores import usable_cores
+from cobre.comm.backends.tcp.transport.waiting import SpinWait
 from cobre.comm.errors import Peer
-
-# Spinning before sleeping: waking a sleeping thread takes longer than most replies take to arrive.
-#
-# If every rank can have a core of its own, a rank polls for a moment before it sleeps. If ranks share cores, that
-# moment would be taken from the very rank that it waits for. The ranks are known, but not the other programs of the
-# host: therefore a spin that finds nothing is followed by sleeps without one, twice as many each time (ADR 0009).
-
-SPIN_S = 1e-4
-
-MAX_SKIPPED = (
-    63  # sleeps without a spin; keeps the cost of failed spins low, and still notices soon that a host is idle
-)
-
-
-Found = TypeVar("Found")
-
-
-class SpinWait:
-    """Polling for up to `limit_s` seconds before the caller sleeps, with backoff; 0 disables it.
-
-    One per rank, used by the thread that makes the calls.
-    """
-
-    def __init__(self, limit_s: float = 0.0) -> None:
-        self._limit_s = limit_s
-        self._backoff = 0  # sleeps without a spin after the last spin that found nothing
-        self._to_skip = 0
-
-    def spin(self, attempt: Callable[[], Found]) -> Found | None:
-        """Return the result of the first attempt that returns something; None if the caller should sleep instead.
-
-        An attempt is a system call, which releases the GIL: other threads run between attempts.
-        """
-        if not self._limit_s:
-            return None
-        if self._to_skip:
-            self._to_skip -= 1
-            return None
-        return self._poll(attempt)
-
-    def _poll(self, attempt: Callable[[], Found]) -> Found | None:
-        end = time.perf_counter() + self._limit_s
-        while not (found := attempt()):
-            if time.perf_counter() >= end:
-                self._to_skip = self._backoff = min(2 * self._backoff + 1, MAX_SKIPPED)
-                return None
-        # Halved, not cleared: on a busy host one lucky spin says little about the next.
-        self._backoff //= 2
-        return found
-
-
-def spin_wait_for(size: int) -> SpinWait:
-    """Return the spin wait for a rank of a world of this size.
-
-    Assumes that all ranks are on this host. That holds for the worlds in which 100 us matter, needs no message, and
-    errs towards sleeping in all others.
-    """
-    return SpinWait(SPIN_S if size <= usable_cores() else 0.0)
-
 
 TLS_PIECE_BYTES = 1 << 18  # OpenSSL encrypts into a buffer of its own; offering it more at once gains nothing
 RECEIVE_TIMEOUT_S = 0.1  # the longest that a blocking read keeps its caller from failure records and signals
@@ -99,9 +38,9 @@ class Channel:
         self.peer = peer
         self.fd = sock.fileno()
         self._spin_wait = spin_wait or SpinWait()
-        self._make_ready()
+        self._configure()
 
-    def _make_ready(self) -> None:
+    def _configure(self) -> None:
         # Not `settimeout`: that makes the socket nonblocking and polls before each read. With SO_RCVTIMEO the kernel
         # itself ends the read, with EAGAIN.
         self.sock.setblocking(True)
@@ -109,11 +48,14 @@ class Channel:
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
 
     def await_bytes(self, view: memoryview) -> int:
-        """Receive into the view, blocking for RECEIVE_TIMEOUT_S at most; 0 if nothing arrived."""
+        """Receive into the view, blocking for RECEIVE_TIMEOUT_S at most.
+
+        Return the number of bytes, 0 if none arrived.
+        """
         return self._spin_wait.spin(lambda: self.receive(view)) or self._receive(view, 0)
 
     def receive(self, view: memoryview) -> int:
-        """Receive what has arrived into the view; 0 if nothing has."""
+        """Receive what has arrived into the view; return the number of bytes."""
         return self._receive(view, socket.MSG_DONTWAIT)
 
     def _receive(self, view: memoryview, flags: int) -> int:
@@ -128,7 +70,7 @@ class Channel:
         return received
 
     def send(self, views: Sequence[memoryview | bytes]) -> int:
-        """Send as much of the views as the socket buffer takes; 0 if it is full."""
+        """Send as much of the views as the socket buffer takes; return the number of bytes, 0 if it is full."""
         try:
             return self.sock.sendmsg(views, (), socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -137,7 +79,10 @@ class Channel:
             raise _lost(self.peer, error, views) from error
 
     def send_small(self, message: bytes) -> int:
-        """Send as much of a small message as the socket buffer takes; cheaper than `send` for one buffer."""
+        """Send as much of a small message as the socket buffer takes.
+
+        Return the number of bytes. Cheaper than `send`.
+        """
         try:
             return self.sock.send(message, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -156,13 +101,16 @@ class TlsChannel(Channel):
 
     sock: ssl.SSLSocket
 
-    def _make_ready(self) -> None:
+    def _configure(self) -> None:
         self.sock.setblocking(False)
         self._poller = select.poll()
         self._poller.register(self.fd, select.POLLIN)
 
     def await_bytes(self, view: memoryview) -> int:
-        """Receive into the view, blocking for RECEIVE_TIMEOUT_S at most; 0 if nothing arrived."""
+        """Receive into the view, blocking for RECEIVE_TIMEOUT_S at most.
+
+        Return the number of bytes, 0 if none arrived.
+        """
         # Read before polling: OpenSSL may hold decrypted bytes that poll() cannot see.
         received = self._spin_wait.spin(lambda: self.receive(view)) or self.receive(view)
         if received == 0 and self._poller.poll(RECEIVE_TIMEOUT_S * 1000):
@@ -170,7 +118,7 @@ class TlsChannel(Channel):
         return received
 
     def receive(self, view: memoryview) -> int:
-        """Receive what has arrived into the view; 0 if nothing has."""
+        """Receive what has arrived into the view; return the number of bytes."""
         try:
             received = self.sock.recv_into(view)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):  # writes too: TLS 1.3 updates its keys in between
@@ -182,11 +130,11 @@ class TlsChannel(Channel):
         return received
 
     def send_small(self, message: bytes) -> int:
-        """Send as much of a small message as the connection takes."""
+        """Send as much of a small message as the connection takes; return the number of bytes."""
         return self.send((message,))
 
     def send(self, views: Sequence[memoryview | bytes]) -> int:
-        """Send as much of the first view as the connection takes; 0 if it is full."""
+        """Send as much of the first view as the connection takes; return the number of bytes, 0 if it is full."""
         try:
             return self.sock.send(views[0][:TLS_PIECE_BYTES])
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -218,35 +166,35 @@ MAX_KEEPALIVE_S = 32767  # Linux rejects larger values
 MAX_USER_TIMEOUT_MS = 2**31 - 1
 
 
-def prepare_data(sock: socket.socket, timeout_s: float) -> None:
+def configure_data_socket(sock: socket.socket, timeout_s: float) -> None:
     """Set options for payloads: no Nagle delay, keepalive.
 
     Buffer sizes are left alone: setting them would disable the kernel's autotuning. There is no TCP_USER_TIMEOUT: Linux
     also counts the time in which the peer is alive but does not read, and a rank that computes for a long time while a
     payload waits for it must not lose its connection. The control connection detects a lost peer instead.
     """
-    _prepare(sock, timeout_s)
+    _configure_socket(sock, timeout_s)
 
 
-def prepare_ring(sock: socket.socket, timeout_s: float) -> None:
+def configure_ring_socket(sock: socket.socket, timeout_s: float) -> None:
     """Set options for payloads between neighbours.
 
-    With a limit on unacknowledged bytes, unlike `prepare_data`: data moves only while all hosts are in one call, and no
-    heartbeat is sent on this connection. Only the limit shows that neighbours cannot reach each other although the
-    coordinator reaches both.
+    With a limit on unacknowledged bytes, unlike `configure_data_socket`: data moves only while all hosts are in one
+    call, and no heartbeat is sent on this connection. Only the limit shows that neighbours cannot reach each other
+    although the coordinator reaches both.
     """
-    prepare_control(sock, timeout_s)
+    configure_control_socket(sock, timeout_s)
 
 
-def prepare_control(sock: socket.socket, timeout_s: float) -> None:
+def configure_control_socket(sock: socket.socket, timeout_s: float) -> None:
     """Set options for heartbeats: no Nagle delay, keepalive, and a limit on how long bytes may stay unacknowledged."""
-    _prepare(sock, timeout_s)
+    _configure_socket(sock, timeout_s)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # 1.5 times our own timeout, whose message is better; the kernel's default is about a quarter of an hour.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(min(timeout_s * 1500, MAX_USER_TIMEOUT_MS)))
 
 
-def _prepare(sock: socket.socket, timeout_s: float) -> None:
+def _configure_socket(sock: socket.socket, timeout_s: float) -> None:
     sock.setblocking(False)
     # Otherwise Nagle's algorithm holds a small frame back until the previous one is acknowledged.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -9,16 +9,8 @@ from cobre.comm.backends.tcp.liveness import CoordinatorMonitor, WorldFailedErro
 from cobre.comm.backends.tcp.transport.base import NO_DATA, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.ring import CoordinatorWatch
-from cobre.comm.backends.tcp.transport.streams import (
-    READ,
-    WRITE,
-    CoordinatorWaiter,
-    DataReader,
-    PartsReader,
-    PartWriter,
-    Waiter,
-    WaitPolicy,
-)
+from cobre.comm.backends.tcp.transport.streams import DataReader, NodeReader, RelayWriter
+from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, CoordinatorWaiter, Waiter, WaitPolicy
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.wire.protocol import (
     CALL_BYTES,
@@ -34,7 +26,7 @@ from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
 from cobre.comm.validation import as_bytes, view_of
 
-# Where the coordinator receives the calls of its workers.
+# Receiving the calls of the workers.
 
 ALIGNMENT = 64  # bytes; operands are folded where they arrived, and this suits every numeric dtype
 
@@ -53,24 +45,27 @@ class Inbox:
     def expect(self, payload_bytes: int) -> None:
         """Prepare for the next call, whose payload has this many bytes if the worker makes the same call as we do."""
         self.received = 0
-        self.wanted = HEADER_BYTES + payload_bytes
-        if self.wanted > len(self.view):
+        self.expected_bytes = HEADER_BYTES + payload_bytes
+        if self.expected_bytes > len(self.view):
             self.view = _aligned(payload_bytes)
         self._prefix = PREFIX.pack(CALL_BYTES + payload_bytes, Tag.CALL)
 
     def advance(self) -> None:
         """Receive what has arrived; never blocks, never reads past this call."""
-        self.received += self.channel.receive(self.view[self.received : self.wanted])
+        self.received += self.channel.receive(self.view[self.received : self.expected_bytes])
 
     def await_call(self) -> bool:
-        """Wait for the whole call, RECEIVE_TIMEOUT_S at most; False if it has not arrived, or is of another length."""
+        """Wait for the whole call, RECEIVE_TIMEOUT_S at most.
+
+        Return False if it has not arrived or has another length.
+        """
         # One blocking read for all bytes: a small call arrives in one segment, and the poll before it is saved. What
         # arrives in parts is completed by `advance`.
-        self.received = self.channel.await_bytes(self.view[: self.wanted])
-        return self.received == self.wanted
+        self.received = self.channel.await_bytes(self.view[: self.expected_bytes])
+        return self.received == self.expected_bytes
 
-    def agrees(self, header: bytes) -> bool:
-        """Return whether the worker's signature is the same as ours; True as long as it has not arrived completely."""
+    def matches(self, header: bytes) -> bool:
+        """Return whether the worker's signature equals ours; True as long as it has not arrived completely."""
         if self.received < HEADER_BYTES:
             return True
         # The signature before the length: ranks that make different calls usually differ in length too, and the
@@ -84,7 +79,7 @@ class Inbox:
     @property
     def payload(self) -> memoryview:
         """The small payload behind the header."""
-        return self.view[HEADER_BYTES : self.wanted]
+        return self.view[HEADER_BYTES : self.expected_bytes]
 
 
 def _aligned(payload_bytes: int) -> memoryview:
@@ -94,12 +89,12 @@ def _aligned(payload_bytes: int) -> memoryview:
     return view_of(memory)[start : start + HEADER_BYTES + payload_bytes]
 
 
-# How a large payload passes through the coordinator: parts leave for some workers while they arrive from others.
+# Relaying large payloads: parts leave for some workers while they arrive from others.
 
 
-# Pieces that are relayed before a rank's part is complete are at least this large. Smaller ones cost more system calls
-# than the earlier start gains; 128 KiB, 512 KiB and 1 MiB were measured (ADR 0009).
-PIECE_BYTES = 512 * 1024
+# The smallest piece that is relayed before a rank's part is complete. Smaller ones cost more system calls than the
+# earlier start gains; 128 KiB, 512 KiB and 1 MiB were measured (ADR 0009).
+MIN_RELAY_BYTES = 512 * 1024
 
 
 Sleep = Callable[[Mapping[int, int], set[int]], None]
@@ -110,7 +105,8 @@ class Relay:
     """The streams of one large call, moved in whatever order the sockets allow.
 
     In a fixed order one slow worker would hold up all others. parts_for: by worker, every rank's part that it gets, by
-    rank; None for parts that it has. available, in the methods: by rank, how many bytes of its part have arrived.
+    rank; None for parts that it already has. available, in the methods: by rank, how many bytes of its part have
+    arrived.
     """
 
     def __init__(
@@ -123,7 +119,7 @@ class Relay:
         self._channels = channels
         self._sleep = sleep
         self._writers = {
-            rank: PartWriter(channels[rank], sequence, parts, PIECE_BYTES) for rank, parts in parts_for.items()
+            rank: RelayWriter(channels[rank], sequence, parts, MIN_RELAY_BYTES) for rank, parts in parts_for.items()
         }
 
     @property
@@ -131,17 +127,17 @@ class Relay:
         """Whether something is still to be sent, now or once it has arrived."""
         return bool(self._writers)
 
-    def run(self, readers: dict[int, PartsReader], available: Sequence[int], copy: DeferredCopy) -> None:
+    def run(self, readers: dict[int, NodeReader], available: Sequence[int], copy: DeferredCopy) -> None:
         """Receive and send until all is done. readers: by worker; they advance `available`, the writers follow it."""
         while readers or self._writers:
-            moved = _read(readers) + self.write(available)
-            # Our own part is copied while the sockets have nothing to do, so it costs no extra time.
-            if not moved and (readers or self._writers) and not copy.advance():
+            moved_bytes = _advance_readers(readers) + self.write(available)
+            # Our own part is copied while the sockets are idle, so it costs no extra time.
+            if not moved_bytes and (readers or self._writers) and not copy.advance():
                 self.sleep(readers, available)
         copy.finish()
 
     def write(self, available: Sequence[int]) -> int:
-        """Send what has arrived, as far as the sockets take it; the number of bytes."""
+        """Send what has arrived, as far as the sockets take it; return the number of bytes."""
         total = 0
         for rank, writer in list(self._writers.items()):
             while writer.has_work(available) and (sent := writer.flush()):
@@ -161,7 +157,7 @@ class Relay:
         self._sleep(interests, {*readers, *self._writers})
 
 
-def _read(readers: dict[int, PartsReader]) -> int:
+def _advance_readers(readers: dict[int, NodeReader]) -> int:
     total = 0
     for leader, reader in list(readers.items()):
         total += reader.advance()
@@ -170,7 +166,7 @@ def _read(readers: dict[int, PartsReader]) -> int:
     return total
 
 
-# The coordinator's window for large reductions: memory that is bounded, whatever the size of the payload.
+# Folding large reductions in bounded memory, whatever the size of the payload.
 
 CHUNK_BYTES = 1 << 18  # stays in the cache between receiving and folding
 SLOTS = 4  # chunks that a worker may be ahead of the slowest one
@@ -201,7 +197,7 @@ class ReductionWindow:
         return self._received[rank] // self._chunk_bytes < self._folded + SLOTS
 
     def read(self, rank: int, reader: DataReader) -> int:
-        """Receive some of a rank's operand; the number of bytes, 0 if none have arrived or there is no room."""
+        """Receive some of a rank's operand; return the number of bytes, 0 if none have arrived or there is no room."""
         if not self.has_room(rank):
             return 0
         chunk, at = divmod(self._received[rank], self._chunk_bytes)
@@ -210,7 +206,7 @@ class ReductionWindow:
         return received
 
     def fold_complete(self) -> int:
-        """Fold every chunk that has arrived from all workers; the number of new bytes in the result."""
+        """Fold every chunk that has arrived from all workers; return the number of new bytes in the result."""
         before, total = self.folded_bytes, self._send.nbytes
         while self.folded_bytes < total:
             end = min(self.folded_bytes + self._chunk_bytes, total)
@@ -261,11 +257,11 @@ class CoordinatorTransport(Transport):
         """Return why a data connection ended, and declare it to all workers."""
         return self.monitor.broadcast_failure(super().diagnose_disconnect(error))
 
-    def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    def gather(self, sequence: int, header: bytes, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Collect all workers' bytes and send each of them those of the others."""
         # Everything has arrived and all calls agree before the first reply leaves (clause 2).
         self._collect(sequence, header, sizes)
-        parts = self._by_rank(own, sizes)
+        parts = self._split_by_rank(local, sizes)
         for leader in self._inboxes:
             ranks = self._ranks_by_leader[leader]
             others = b"".join([part for rank, part in enumerate(parts) if rank not in ranks])
@@ -278,7 +274,7 @@ class CoordinatorTransport(Transport):
         self._collect(sequence, header, sizes)
         result = recv.reshape(-1)
         if result.size:
-            fold([np.frombuffer(part, recv.dtype) for part in self._by_rank(as_bytes(send), sizes)], result, op)
+            fold([np.frombuffer(part, recv.dtype) for part in self._split_by_rank(as_bytes(send), sizes)], result, op)
         message = go_header(sequence, recv.nbytes) + as_bytes(recv)
         for rank in self._inboxes:
             self._reply(sequence, rank, message)
@@ -296,12 +292,17 @@ class CoordinatorTransport(Transport):
             self._reply(sequence, leader, go_header(sequence, 0) if leader == source else message)
 
     def gather_stream(
-        self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
+        self,
+        sequence: int,
+        header: bytes,
+        local: Sequence[memoryview],
+        targets: Sequence[memoryview],
+        copy: DeferredCopy,
     ) -> None:
         """Receive every part into its place in the receive buffer, and relay it from there."""
         self._collect(sequence, header, (0,) * self._size)
         parts = list(targets)
-        for rank, part in zip(self._ranks_by_leader[0], own, strict=True):
+        for rank, part in zip(self._ranks_by_leader[0], local, strict=True):
             parts[rank] = part
         self._relay(sequence, parts, copy)
 
@@ -324,16 +325,16 @@ class CoordinatorTransport(Transport):
         # Operands arrive, chunks are folded and results leave in one loop; sleep only when none of the three could
         # proceed. Receiving everything first would need memory for all operands, and leave one direction idle.
         while readers or relay.is_writing:
-            moved = 0
+            moved_bytes = 0
             for rank, reader in list(readers.items()):
-                moved += window.read(rank, reader)
+                moved_bytes += window.read(rank, reader)
                 if not reader.remaining:
                     del readers[rank]
-            moved += window.fold_complete()
-            moved += relay.write((window.folded_bytes,))
-            if not moved and (readers or relay.is_writing):
+            moved_bytes += window.fold_complete()
+            moved_bytes += relay.write((window.folded_bytes,))
+            if not moved_bytes and (readers or relay.is_writing):
                 # A worker that is ahead by a whole window is not polled: its unread bytes would end every sleep at once
-                # while we wait for the worker that is behind.
+                # while we wait for the slowest worker.
                 waiting = {rank: reader for rank, reader in readers.items() if window.has_room(rank)}
                 relay.sleep(waiting, (window.folded_bytes,))
 
@@ -345,14 +346,14 @@ class CoordinatorTransport(Transport):
         for leader, inbox in self._inboxes.items():
             inbox.expect(sum([payload_sizes[rank] for rank in self._ranks_by_leader[leader]]))
         self._missing = set(self._inboxes)
-        if not self._receive_calls_in_turn(header):
+        if not self._receive_calls_in_order(header):
             waiter = self.make_waiter(sequence)
             while not self._receive_calls(header):
                 waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
         # All calls have arrived, but a rank may have aborted since it sent its own; then no rank may get data.
         self.monitor.read_pending_frames(sequence)
 
-    def _receive_calls_in_turn(self, header: bytes) -> bool:
+    def _receive_calls_in_order(self, header: bytes) -> bool:
         """Receive the calls with one system call per worker, the common case; False if some took RECEIVE_TIMEOUT_S."""
         for rank, inbox in self._inboxes.items():
             if not inbox.await_call():
@@ -369,9 +370,9 @@ class CoordinatorTransport(Transport):
         return not self._missing
 
     def _check_call(self, rank: int, header: bytes, inbox: Inbox) -> None:
-        if not inbox.agrees(header):
+        if not inbox.matches(header):
             self._fail_mismatch(rank, header, inbox)
-        if inbox.received == inbox.wanted:
+        if inbox.received == inbox.expected_bytes:
             self._missing.discard(rank)
 
     def _fail_mismatch(self, rank: int, header: bytes, inbox: Inbox) -> None:
@@ -387,12 +388,12 @@ class CoordinatorTransport(Transport):
         self._send_message(self._channels[rank], message, sequence, (rank,))
 
     def _relay(self, sequence: int, parts: Sequence[memoryview], copy: DeferredCopy) -> None:
-        """Receive all parts and send each of them to all other nodes."""
+        """Receive all parts, and send each to all other nodes."""
         # By rank, how many bytes of its part have arrived: advanced by the readers, followed by the writers.
-        here = self._ranks_by_leader[0]
-        available = [len(part) if rank in here else 0 for rank, part in enumerate(parts)]
+        local_ranks = self._ranks_by_leader[0]
+        available = [len(part) if rank in local_ranks else 0 for rank, part in enumerate(parts)]
         readers = {
-            leader: PartsReader(inbox.channel, {rank: parts[rank] for rank in self._ranks_by_leader[leader]}, available)
+            leader: NodeReader(inbox.channel, {rank: parts[rank] for rank in self._ranks_by_leader[leader]}, available)
             for leader, inbox in self._inboxes.items()
             if any(parts[rank] for rank in self._ranks_by_leader[leader])
         }
@@ -408,15 +409,15 @@ class CoordinatorTransport(Transport):
 
         return Relay(self._channels, sequence, parts_for, sleep)
 
-    def _by_rank(self, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    def _split_by_rank(self, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Split our own payload and the small ones that have arrived into the parts of single ranks."""
         parts = [NO_DATA] * self._size
-        payloads = {0: own} | {leader: inbox.payload for leader, inbox in self._inboxes.items()}
+        payloads = {0: local} | {leader: inbox.payload for leader, inbox in self._inboxes.items()}
         for leader, payload in payloads.items():
-            at = 0
+            offset = 0
             for rank in self._ranks_by_leader[leader]:
-                parts[rank] = payload[at : at + sizes[rank]]
-                at += sizes[rank]
+                parts[rank] = payload[offset : offset + sizes[rank]]
+                offset += sizes[rank]
         return parts
 
     def _parts_for_node(self, parts: Sequence[memoryview], leader: int) -> list[memoryview | None]:

@@ -1,9 +1,9 @@
 """Large payloads from host to host in a ring, without passing through the coordinator.
 
 Every host sends to its right neighbour and receives from its left one, both at once. In a gather it sends its own block
-and then passes on every block that arrives, but for its right neighbour's own: each link carries each block at most
-once. In a broadcast the root's block goes around until it has reached the host before the root. Bytes are passed on as
-they arrive, not block by block, so that unequal blocks cost no more than equal ones.
+and then forwards every block that arrives, except its right neighbour's own: each link carries each block at most once.
+In a broadcast the root's block goes around until it has reached the host before the root. Bytes are forwarded as they
+arrive, not block by block, so that unequal blocks cost no more than equal ones.
 
 The coordinator has compared the calls before (`Transport.gather`), so that nothing is sent for calls that differ. It
 watches its connection to every host until that host is DONE: the death of a host is found as quickly as in the star,
@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from cobre.comm.backends.tcp.transport.base import SMALL_BYTES, DeferredCopy, Transport, Watch
 from cobre.comm.backends.tcp.transport.channel import MAX_VIEWS, Channel
-from cobre.comm.backends.tcp.transport.streams import READ, WRITE, Waiter
+from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, Waiter
 from cobre.comm.backends.tcp.wire.protocol import (
     DONE_BYTES,
     MAX_FRAME_DATA_BYTES,
@@ -23,12 +23,12 @@ from cobre.comm.backends.tcp.wire.protocol import (
     ring_header,
 )
 
-RING_BYTES = SMALL_BYTES + 1  # what does not travel with the call itself; 64 KB are faster in the ring than in the star
+RING_BYTES = SMALL_BYTES + 1  # more than travels with the call itself; 64 KB are faster in the ring than in the star
 MEDIUM_BYTES = 256 * 1024  # of all hosts together; up to here a copy costs less than the system calls that it saves
 MIN_HOSTS = 3  # with two hosts the star's one connection carries no more than a ring's two
 
 Block = Sequence[memoryview]
-"""The data of one host: the parts of its ranks, in their order; where they are in memory is this rank's own affair."""
+"""The data of one host: the parts of its ranks, in their order, wherever they are in this rank's memory."""
 
 
 class CoordinatorWatch(Watch):
@@ -61,8 +61,8 @@ class CoordinatorWatch(Watch):
         leader, channel = self._channels[fd]
         received, piece = self._received[fd], bytearray(DONE_BYTES)
         # Never more than this frame: the host's next call may follow at once.
-        wanted = memoryview(piece)[: DONE_BYTES - len(received)]
-        received += wanted[: receive(wanted)]
+        room = memoryview(piece)[: DONE_BYTES - len(received)]
+        received += room[: receive(room)]
         if len(received) < DONE_BYTES:
             return False
         if received != self._expected:
@@ -112,36 +112,41 @@ class Ring:
         self._nodes = nodes
         self._position = position
 
-    def gather(self, sequence: int, own: Block, block_of: Callable[[Sequence[int]], Block], copy: DeferredCopy) -> None:
+    def gather(
+        self, sequence: int, local: Block, block_of: Callable[[Sequence[int]], Block], copy: DeferredCopy
+    ) -> None:
         """Send this host's block and receive all others. block_of: where the block of a host's ranks goes."""
         size = len(self._nodes)
-        blocks = [framed(sequence, block_of(self._nodes[(self._position - step) % size])) for step in range(1, size)]
+        blocks = [
+            split_into_frames(sequence, block_of(self._nodes[(self._position - step) % size]))
+            for step in range(1, size)
+        ]
         incoming = [item for block in blocks for item in block]
         # The last block to arrive is the right neighbour's own.
-        self._move(sequence, framed(sequence, own), incoming, sum(map(len, blocks[:-1])), copy)
+        self._move(sequence, split_into_frames(sequence, local), incoming, sum(map(len, blocks[:-1])), copy)
 
     def broadcast(self, sequence: int, buffer: memoryview, root: int) -> None:
-        """Send the root's bytes, or receive them and pass them on, unless the next host is the root's."""
-        source = next(number for number, ranks in enumerate(self._nodes) if root in ranks)
-        items = framed(sequence, (buffer,))
-        if source == self._position:
+        """Send the root's bytes, or receive them and forward them, unless the next host is the root's."""
+        root_position = next(position for position, ranks in enumerate(self._nodes) if root in ranks)
+        items = split_into_frames(sequence, (buffer,))
+        if root_position == self._position:
             self._move(sequence, items, [], 0, DeferredCopy())
         else:
-            is_last = (self._position + 1) % len(self._nodes) == source
+            is_last = (self._position + 1) % len(self._nodes) == root_position
             self._move(sequence, [], items, 0 if is_last else len(items), DeferredCopy())
 
     def _move(
         self,
         sequence: int,
-        own: Sequence[memoryview | bytes],
+        local: Sequence[memoryview | bytes],
         incoming: Sequence[memoryview | bytes],
-        passed_on: int,
+        forwarded: int,
         copy: DeferredCopy,
     ) -> None:
-        """Send `own` and the first items that arrive, `passed_on` of them, while everything `incoming` is received."""
-        is_medium = sum(map(len, incoming)) + sum(map(len, own)) <= MEDIUM_BYTES
+        """Send `local` and the first `forwarded` items that arrive, while all of `incoming` is received."""
+        is_medium = sum(map(len, incoming)) + sum(map(len, local)) <= MEDIUM_BYTES
         reader = StagedReader(self._left, incoming) if is_medium else RingReader(self._left, incoming)
-        writer = RingWriter(self._right, own, reader.first(passed_on))
+        writer = RingWriter(self._right, local, reader.first_items(forwarded))
         if is_medium:
             # Blocking reads: half the system calls. What does not come at once is left to the loop below, which watches
             # the star and waits for room in the socket's buffer.
@@ -155,11 +160,11 @@ class Ring:
         while True:
             # One pass per wake-up: both ends stop at the first short read or write, so that trying again at once would
             # mostly cost a system call and an exception.
-            moved = reader.advance() if left in ready else 0
-            moved += writer.flush(reader.received)
+            moved_bytes = reader.advance() if left in ready else 0
+            moved_bytes += writer.flush(reader.received)
             if reader.is_done and writer.is_done:
                 break
-            if not moved and copy.advance():
+            if not moved_bytes and copy.advance():
                 continue
             # An idle socket is always writable: only if there is something to send does it end a sleep.
             interests = dict.fromkeys(watch.descriptors, READ)
@@ -177,14 +182,14 @@ class Ring:
 class RingReader:
     """Receiver of a known sequence of headers and data from the left neighbour.
 
-    expected: headers as bytes, which must arrive exactly so, and writable memory for data. Nothing is written to a
-    block before its header has been compared. items: the memory of all of them, in order. received: bytes so far.
+    expected: headers as bytes, which the received ones must equal, and writable memory for data. Nothing is written to
+    a block before its header has been compared. items: the memory of all of them, in order. received: bytes so far.
     """
 
     def __init__(self, channel: Channel, expected: Sequence[memoryview | bytes]) -> None:
         self._channel = channel
         self._expected = expected
-        self.items = [memoryview(bytearray(len(one))) if isinstance(one, bytes) else one for one in expected]
+        self.items = [memoryview(bytearray(len(item))) if isinstance(item, bytes) else item for item in expected]
         self.received = 0
         self._index = 0
         self._rest = self.items[0] if self.items else memoryview(b"")
@@ -194,12 +199,12 @@ class RingReader:
         """Whether everything has arrived."""
         return self._index == len(self.items)
 
-    def first(self, count: int) -> list[memoryview]:
+    def first_items(self, count: int) -> list[memoryview]:
         """Return the memory of the first items."""
         return self.items[:count]
 
     def advance(self) -> int:
-        """Receive what has arrived; the number of bytes."""
+        """Receive what has arrived; return the number of bytes."""
         before = self.received
         while self._index < len(self.items):
             received = self._channel.receive(self._rest)
@@ -220,15 +225,15 @@ class RingReader:
             self._rest = self.items[self._index]
 
     def wait(self) -> int:
-        """Wait for some bytes, RECEIVE_TIMEOUT_S at most; 0 if none have arrived."""
+        """Wait for some bytes, RECEIVE_TIMEOUT_S at most; return their number, 0 if none have arrived."""
         return 0
 
     def finish(self) -> None:
-        """Deliver what was received elsewhere than to its place."""
+        """Copy to its place what was received elsewhere."""
 
 
 class StagedReader(RingReader):
-    """Receiver of medium payloads into memory of its own: one read for whatever has arrived, a copy at the end."""
+    """Receiver of medium payloads into a staging buffer: one read for all that has arrived, and a copy at the end."""
 
     def __init__(self, channel: Channel, expected: Sequence[memoryview | bytes]) -> None:
         self._channel = channel
@@ -241,16 +246,16 @@ class StagedReader(RingReader):
         """Whether everything has arrived."""
         return self.received == len(self._memory)
 
-    def first(self, count: int) -> list[memoryview]:
+    def first_items(self, count: int) -> list[memoryview]:
         """Return the memory of the first items, in one piece."""
         return [self._memory[: sum(map(len, self._expected[:count]))]]
 
     def advance(self) -> int:
-        """Receive what has arrived; the number of bytes."""
+        """Receive what has arrived; return the number of bytes."""
         return 0 if self.is_done else self._count(self._channel.receive(self._memory[self.received :]))
 
     def wait(self) -> int:
-        """Wait for some bytes, RECEIVE_TIMEOUT_S at most; 0 if none have arrived."""
+        """Wait for some bytes, RECEIVE_TIMEOUT_S at most; return their number, 0 if none have arrived."""
         return self._count(self._channel.await_bytes(self._memory[self.received :]))
 
     def _count(self, received: int) -> int:
@@ -259,10 +264,10 @@ class StagedReader(RingReader):
 
     def finish(self) -> None:
         """Compare the headers, and copy all data to its place."""
-        pieces, at = [], 0
+        pieces, offset = [], 0
         for expected in self._expected:
-            pieces.append(self._memory[at : at + len(expected)])
-            at += len(expected)
+            pieces.append(self._memory[offset : offset + len(expected)])
+            offset += len(expected)
         pairs = list(zip(self._expected, pieces, strict=True))
         if any(isinstance(expected, bytes) and expected != piece for expected, piece in pairs):
             raise ProtocolError(f"{self._channel.peer} sent data of another call")
@@ -274,14 +279,14 @@ class StagedReader(RingReader):
 class RingWriter:
     """Sender of this host's own items to the right neighbour, and then of the items that its reader receives."""
 
-    def __init__(self, channel: Channel, own: Sequence[memoryview | bytes], passed_on: Sequence[memoryview]) -> None:
+    def __init__(self, channel: Channel, local: Sequence[memoryview | bytes], forwarded: Sequence[memoryview]) -> None:
         self._channel = channel
-        self._items = [*(memoryview(item) for item in own), *passed_on]
-        self._own_bytes = sum(map(len, own))
-        self._total = self._own_bytes + sum(map(len, passed_on))
+        self._items = [*(memoryview(item) for item in local), *forwarded]
+        self._local_bytes = sum(map(len, local))
+        self._total = self._local_bytes + sum(map(len, forwarded))
         self._sent = 0
         self._index = 0
-        self._at = 0  # in the item of that index
+        self._offset = 0  # in the item of that index
 
     @property
     def is_done(self) -> bool:
@@ -290,13 +295,13 @@ class RingWriter:
 
     def has_work(self, received: int) -> bool:
         """Return whether there is something to send. received: bytes that have arrived at the reader."""
-        return self._sent < min(self._total, self._own_bytes + received)
+        return self._sent < min(self._total, self._local_bytes + received)
 
     def flush(self, received: int) -> int:
-        """Send what there is, as far as the socket takes it; the number of bytes."""
+        """Send what there is, as far as the socket takes it; return the number of bytes."""
         before = self._sent
         while self.has_work(received):
-            views = self._next_views(self._own_bytes + received - self._sent)
+            views = self._next_views(self._local_bytes + received - self._sent)
             sent = self._channel.send(views)
             self._advance(sent)
             if sent < sum(map(len, views)):
@@ -305,26 +310,26 @@ class RingWriter:
 
     def _next_views(self, limit: int) -> list[memoryview]:
         """Return the next views to send, of at most `limit` bytes in all."""
-        views, at = [], self._at
+        views, offset = [], self._offset
         for item in self._items[self._index : self._index + MAX_VIEWS]:
-            view = item[at : at + limit]
+            view = item[offset : offset + limit]
             views.append(view)
             limit -= len(view)
-            at = 0
+            offset = 0
             if limit <= 0:
                 break
         return views
 
     def _advance(self, sent: int) -> None:
         self._sent += sent
-        self._at += sent
-        while self._index < len(self._items) and self._at >= len(self._items[self._index]):
-            self._at -= len(self._items[self._index])
+        self._offset += sent
+        while self._index < len(self._items) and self._offset >= len(self._items[self._index]):
+            self._offset -= len(self._items[self._index])
             self._index += 1
 
 
-def framed(sequence: int, block: Iterable[memoryview]) -> list[memoryview | bytes]:
-    """Cut a block into RING frames of at most MAX_FRAME_DATA_BYTES; the same on all hosts, whatever its parts."""
+def split_into_frames(sequence: int, block: Iterable[memoryview]) -> list[memoryview | bytes]:
+    """Split a block into RING frames of at most MAX_FRAME_DATA_BYTES; the same on all hosts, whatever its parts."""
     frames: list[list[memoryview]] = []
     room = 0
     for part in block:

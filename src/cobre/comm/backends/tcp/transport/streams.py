@@ -3,16 +3,10 @@
 Nothing here blocks. The callers poll several channels and move whatever can move.
 """
 
-import select
-import time
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from cobre.comm.backends.tcp.liveness import CoordinatorMonitor, LivenessMonitor, WorkerMonitor, WorldFailedError
-from cobre.comm.backends.tcp.transport.channel import MAX_VIEWS, Channel, SpinWait
-from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
+from cobre.comm.backends.tcp.transport.channel import MAX_VIEWS, Channel
 from cobre.comm.backends.tcp.wire.protocol import (
     GO_HEADER,
     MAX_FRAME_DATA_BYTES,
@@ -25,7 +19,6 @@ from cobre.comm.backends.tcp.wire.protocol import (
     parse_part_header,
     part_header,
 )
-from cobre.comm.endpoint import PROGRESS_S
 
 
 class Writer:
@@ -52,7 +45,7 @@ class Writer:
             self.push(data_header(len(piece)), piece)
 
     def flush(self) -> int:
-        """Send as much as the socket takes; the number of bytes."""
+        """Send as much as the socket takes; return the number of bytes."""
         total = 0
         # Until the kernel takes no more: stopping earlier would cost one poll per piece.
         while self._views:
@@ -72,14 +65,14 @@ class Writer:
             nbytes -= len(first)
 
 
-class PartWriter:
+class RelayWriter:
     """Relay of the other ranks' data to one worker: GO, then each part as soon as a large enough piece has arrived."""
 
     def __init__(self, channel: Channel, sequence: int, parts: Sequence[memoryview | None], piece_bytes: int) -> None:
         self._writer = Writer(channel)
         # GO before any data: until it arrives the worker must not write to its caller's buffers.
         self._writer.push(go_header(sequence, 0))
-        self._parts = {source: part for source, part in enumerate(parts) if part is not None and len(part)}
+        self._parts = {rank: part for rank, part in enumerate(parts) if part is not None and len(part)}
         self._sent = dict.fromkeys(self._parts, 0)
         self._piece_bytes = piece_bytes
 
@@ -95,23 +88,23 @@ class PartWriter:
         """
         # Only after the last pieces are out: what arrives meanwhile makes the next ones larger.
         if self._writer.is_idle:
-            for source in list(self._parts):
-                self._enqueue(source, available[source])
+            for rank in list(self._parts):
+                self._enqueue(rank, available[rank])
         return not self._writer.is_idle
 
     def flush(self) -> int:
-        """Send as much as the socket takes; the number of bytes."""
+        """Send as much as the socket takes; return the number of bytes."""
         return self._writer.flush()
 
-    def _enqueue(self, source: int, available: int) -> None:
-        part, start = self._parts[source], self._sent[source]
+    def _enqueue(self, rank: int, available: int) -> None:
+        part, start = self._parts[rank], self._sent[rank]
         end = min(available, start + MAX_FRAME_DATA_BYTES)
         if end - start < self._piece_bytes and end < len(part):
             return  # a small piece costs as many system calls as a large one
-        self._writer.push(part_header(source, start, end - start), part[start:end])
-        self._sent[source] = end
+        self._writer.push(part_header(rank, start, end - start), part[start:end])
+        self._sent[rank] = end
         if end == len(part):
-            del self._parts[source]
+            del self._parts[rank]
 
 
 class DataReader:
@@ -125,7 +118,7 @@ class DataReader:
         self._header_bytes = 0
 
     def read(self, view: memoryview) -> int:
-        """Receive some bytes into the view; 0 if none have arrived."""
+        """Receive some bytes into the view; return their number, 0 if none have arrived."""
         if self._in_frame == 0 and not self._read_header():
             return 0
         # No further than this frame: the header of the next one must not land in the caller's buffer.
@@ -144,7 +137,7 @@ class DataReader:
         return True
 
 
-class PartsReader:
+class NodeReader:
     """Receiver of the payloads of one node's ranks, one after the other.
 
     targets: by rank, where its payload goes. available: by rank, how many bytes have arrived; advanced here.
@@ -162,7 +155,7 @@ class PartsReader:
         return not self._targets
 
     def advance(self) -> int:
-        """Receive what has arrived; the number of bytes."""
+        """Receive what has arrived; return the number of bytes."""
         total = 0
         while self._targets:
             rank, target = self._targets[0]
@@ -179,7 +172,7 @@ class PartsReader:
         return DataReader(self._channel, len(self._targets[0][1]) if self._targets else 0)
 
 
-class PartReader:
+class ReplyReader:
     """Receiver of GO, and then of the other ranks' parts into their targets; None for parts that are not sent."""
 
     def __init__(self, channel: Channel, sequence: int, targets: Sequence[memoryview | None]) -> None:
@@ -199,7 +192,7 @@ class PartReader:
         return self.has_go and self._remaining == 0
 
     def advance(self) -> int:
-        """Receive what has arrived; the number of bytes."""
+        """Receive what has arrived; return the number of bytes."""
         total = 0
         while not self.is_done:
             received = self._read_header() if self._body is None else self._read_body(self._body)
@@ -222,8 +215,8 @@ class PartReader:
             self.has_go = True
             self._header = bytearray(PART_HEADER.size)
         else:
-            source, offset, nbytes = parse_part_header(self._header, self._sizes)
-            target = self._targets[source]
+            rank, offset, nbytes = parse_part_header(self._header, self._sizes)
+            target = self._targets[rank]
             assert target is not None  # noqa: S101 - a source without a target has size 0, which no part fits
             self._body = target[offset : offset + nbytes]
         self._header_bytes = 0
@@ -233,162 +226,3 @@ class PartReader:
         self._remaining -= received
         self._body = body[received:] if received < len(body) else None
         return received
-
-
-# Waiting inside a call: sleep until a connection is ready, and check the peers meanwhile.
-#
-# The death of a peer shows as end of file on its data connection, after the last byte that it sent. The control
-# connection may end earlier, while good data is still in flight: it explains a loss, but does not decide.
-
-POLL_S = 0.25  # between two checks of the peers while nothing arrives
-OVERDUE_GRACE_S = 1.0  # how much later a worker's hard limit ends: the coordinator knows which ranks are late
-READ, WRITE = select.POLLIN, select.POLLOUT
-
-
-OnWait = Callable[[float, Sequence[str]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class WaitPolicy:
-    """Timeouts and callbacks of a rank that waits inside a call.
-
-    spin_wait: used before sleeping. limit_s: hard limit for one call in seconds; None: no limit. on_wait: called every
-    PROGRESS_S with the seconds waited and the names of the ranks that are missing.
-    """
-
-    spin_wait: SpinWait
-    limit_s: float | None
-    on_wait: OnWait
-
-
-class Waiter(ABC):
-    """Wait on behalf of one call. `missing`, in its methods: the ranks that the call still waits for."""
-
-    def __init__(self, monitor: LivenessMonitor, sequence: int, wait_policy: WaitPolicy) -> None:
-        self._monitor = monitor
-        self._sequence = sequence
-        self._spin_wait = wait_policy.spin_wait
-        self._limit_s = wait_policy.limit_s
-        self._on_wait = wait_policy.on_wait
-        self._since = time.monotonic()
-        self._next_report = self._since + PROGRESS_S
-        self._registered: tuple[dict[int, int], bool] | None = None
-
-    def sleep(self, interests: Mapping[int, int], missing: Collection[int]) -> Collection[int]:
-        """Wait for descriptors and return those that are ready; raise `WorldFailedError` once the call cannot complete.
-
-        interests: by descriptor, READ and WRITE.
-        """
-        # A failure that affects only later calls keeps the wake descriptor readable forever: then it is not polled.
-        listens = not self._monitor.check(self._sequence)
-        if (interests, listens) != self._registered:
-            self._register(dict(interests), listens)
-        poller = self._poller
-        if ready := self._ready(self._spin_wait.spin(lambda: poller.poll(0)) or ()):
-            return ready
-        while not (ready := self._ready(poller.poll(POLL_S * 1000))):
-            if self._monitor.check(self._sequence) and listens:
-                listens = False
-                self._register(dict(interests), listens)
-                poller = self._poller
-            self._check_peers(missing)
-        return ready
-
-    def _register(self, interests: dict[int, int], listens: bool) -> None:
-        # A new poll object, not an epoll set: interests mostly change from one sleep to the next, but for a ring.
-        self._registered = (interests, listens)
-        self._poller = select.poll()
-        for descriptor, events in interests.items():
-            self._poller.register(descriptor, events)
-        if listens:
-            self._poller.register(self._monitor.wake_fd, READ)
-
-    def check(self, missing: Collection[int]) -> None:
-        """Raise `WorldFailedError` once the call can no longer complete; for callers that sleep in another way."""
-        self._monitor.check(self._sequence)
-        self._check_peers(missing)
-
-    def _ready(self, events: Sequence[tuple[int, int]]) -> list[int]:
-        return [descriptor for descriptor, _ in events if descriptor != self._monitor.wake_fd]
-
-    def _check_peers(self, missing: Collection[int]) -> None:
-        # From the most certain to the least: ranks that are known to be dead, that are silent, that are late.
-        now = time.monotonic()
-        lost = self._lost(missing)
-        if lost:
-            self._fail(self._monitor.departed[lost[0]], lost)
-        silent = self._monitor.silent(self._expected_heartbeats(missing))
-        if silent:
-            self._fail(FailureKind.SILENT, silent)
-        if self._limit_s is not None and now - self._since > self._limit_s:
-            self._fail(FailureKind.OVERDUE, self._late(missing), f"{now - self._since:.1f} s")
-        if now >= self._next_report:
-            self._next_report += PROGRESS_S
-            self._on_wait(now - self._since, self._names(missing))
-
-    def _fail(self, kind: FailureKind, ranks: Collection[int], text: str = "") -> None:
-        peers = tuple(self._monitor.describe(rank, kind) for rank in sorted(ranks))
-        raise WorldFailedError(self._publish(FailureRecord(kind, self._sequence, peers, text)))
-
-    def _lost(self, missing: Collection[int]) -> Sequence[int]:
-        """Return the ranks that have departed without an end of file on a data connection in use."""
-        return ()
-
-    def _late(self, missing: Collection[int]) -> Collection[int]:
-        """Return the ranks that keep the missing ones from arriving."""
-        return missing
-
-    @abstractmethod
-    def _expected_heartbeats(self, missing: Collection[int]) -> Collection[int]: ...
-
-    @abstractmethod
-    def _names(self, missing: Collection[int]) -> list[str]: ...
-
-    @abstractmethod
-    def _publish(self, failure: FailureRecord) -> FailureRecord: ...
-
-
-class CoordinatorWaiter(Waiter):
-    """Wait for workers; declares a failure to all of them."""
-
-    _monitor: CoordinatorMonitor
-
-    def _expected_heartbeats(self, missing: Collection[int]) -> Collection[int]:
-        return missing
-
-    def _lost(self, missing: Collection[int]) -> Sequence[int]:
-        return self._monitor.lost_members(missing)
-
-    def _late(self, missing: Collection[int]) -> Collection[int]:
-        return self._monitor.late(missing, self._sequence) or missing
-
-    def _names(self, missing: Collection[int]) -> list[str]:
-        return [self._monitor.name(rank) for rank in sorted(self._late(missing))]
-
-    def _publish(self, failure: FailureRecord) -> FailureRecord:
-        return self._monitor.broadcast_failure(failure)
-
-
-class WorkerWaiter(Waiter):
-    """Wait for the coordinator, the only rank that a worker is connected to."""
-
-    _monitor: WorkerMonitor
-
-    def __init__(self, monitor: WorkerMonitor, sequence: int, wait_policy: WaitPolicy) -> None:
-        super().__init__(monitor, sequence, wait_policy)
-        # The coordinator's limit ends first, because it knows which ranks are late; a worker only sees that there is no
-        # reply.
-        if self._limit_s is not None:
-            self._limit_s += OVERDUE_GRACE_S
-
-    def _expected_heartbeats(self, missing: Collection[int]) -> Collection[int]:
-        return (0,)
-
-    def _names(self, missing: Collection[int]) -> list[str]:
-        beat = self._monitor.heartbeats.get(0)
-        if beat is not None and beat.in_call and beat.sequence >= self._sequence and beat.missing:
-            return [f"rank {rank}" for rank in beat.missing]
-        return [self._monitor.name(0)]
-
-    def _publish(self, failure: FailureRecord) -> FailureRecord:
-        return failure  # raised here; the abort that follows tells the coordinator that this rank gave up, and why

@@ -9,7 +9,8 @@ from cobre.comm.backends.tcp.liveness import WorkerMonitor, is_unreachable
 from cobre.comm.backends.tcp.transport.base import NO_DATA, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.ring import WorkerWatch
-from cobre.comm.backends.tcp.transport.streams import READ, WRITE, PartReader, Waiter, WaitPolicy, WorkerWaiter, Writer
+from cobre.comm.backends.tcp.transport.streams import ReplyReader, Writer
+from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, Waiter, WaitPolicy, WorkerWaiter
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.wire.protocol import GO_HEADER, ProtocolError, done_frame, go_header
 from cobre.comm.types import Array, ReduceOp
@@ -17,7 +18,7 @@ from cobre.comm.validation import as_bytes
 
 COORDINATOR = (0,)
 # How long the end of a neighbour's connection waits for the coordinator's verdict, which takes up to EXPLANATION_S
-# itself. Only if it is the connection alone that was lost does it take all of this.
+# itself. The whole time passes only if nothing but the connection was lost.
 VERDICT_S = 2.0
 
 
@@ -35,50 +36,55 @@ class WorkerTransport(Transport):
         wait_policy: WaitPolicy,
     ) -> None:
         super().__init__(monitor, monitor.progress, wait_policy)
-        self._own: tuple[int, ...] = (rank,)  # the ranks whose payloads this one sends
+        self._local_ranks: tuple[int, ...] = (rank,)  # the ranks for which this one sends
         self._size = size
         self._channel = channel
         self._reply_buffer = memoryview(bytearray(GO_HEADER.size + SMALL_BYTES))
 
-    def gather(self, sequence: int, header: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
-        """Send our bytes and receive those of all others."""
-        reply = self._request(sequence, header, own, sum(sizes) - len(own))
-        parts, at, own_at = [], 0, 0
+    def gather(self, sequence: int, header: bytes, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+        """Send this node's bytes and receive those of all others."""
+        reply = self._request(sequence, header, local, sum(sizes) - len(local))
+        parts, offset, local_offset = [], 0, 0
         for rank, nbytes in enumerate(sizes):
-            if rank in self._own:
-                parts.append(own[own_at : own_at + nbytes])
-                own_at += nbytes
+            if rank in self._local_ranks:
+                parts.append(local[local_offset : local_offset + nbytes])
+                local_offset += nbytes
                 continue
-            parts.append(reply[at : at + nbytes])
-            at += nbytes
+            parts.append(reply[offset : offset + nbytes])
+            offset += nbytes
         return parts
 
     def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Send our operands and receive the result."""
+        """Send this node's operands and receive the result."""
         as_bytes(recv)[:] = self._request(sequence, header, as_bytes(send), recv.nbytes)
 
     def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Send the root's bytes, or receive them."""
-        if root in self._own:
+        if root in self._local_ranks:
             # The root waits for GO too: until then another rank may turn out to have made a different call.
             self._request(sequence, header, buffer, 0)
         else:
             buffer[:] = self._request(sequence, header, NO_DATA, len(buffer))
 
     def gather_stream(
-        self, sequence: int, header: bytes, own: Sequence[memoryview], targets: Sequence[memoryview], copy: DeferredCopy
+        self,
+        sequence: int,
+        header: bytes,
+        local: Sequence[memoryview],
+        targets: Sequence[memoryview],
+        copy: DeferredCopy,
     ) -> None:
-        """Send our parts while those of others arrive."""
-        others = [None if rank in self._own else target for rank, target in enumerate(targets)]
-        self._stream(sequence, header, own, others, copy)
+        """Send this node's parts while those of others arrive."""
+        others = [None if rank in self._local_ranks else target for rank, target in enumerate(targets)]
+        self._stream(sequence, header, local, others, copy)
 
     def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Send our operand while the first results arrive."""
+        """Send this rank's operand while the first results arrive."""
         self._stream(sequence, header, (as_bytes(send),), [as_bytes(recv)], DeferredCopy())
 
     def broadcast_stream(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Send the root's bytes, or receive them."""
-        is_root = root in self._own
+        is_root = root in self._local_ranks
         targets = [buffer if rank == root and not is_root else None for rank in range(self._size)]
         self._stream(sequence, header, (buffer,) if is_root else (), targets, DeferredCopy())
 
@@ -118,7 +124,7 @@ class WorkerTransport(Transport):
         self,
         sequence: int,
         header: bytes,
-        own: Sequence[memoryview],
+        local: Sequence[memoryview],
         targets: Sequence[memoryview | None],
         copy: DeferredCopy,
     ) -> None:
@@ -128,9 +134,9 @@ class WorkerTransport(Transport):
         whose send buffer is full relays no further.
         """
         channel, waiter = self._channel, self.make_waiter(sequence)
-        writer, reader = Writer(channel), PartReader(channel, sequence, targets)
+        writer, reader = Writer(channel), ReplyReader(channel, sequence, targets)
         writer.push(header)
-        for part in own:
+        for part in local:
             writer.push_data(part)
         while not (writer.is_idle and reader.is_done):
             # Our own part is copied only after GO: until then the caller's buffer must stay untouched (clause 2).
@@ -143,21 +149,21 @@ class WorkerTransport(Transport):
     def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
         """Return why a connection ended.
 
-        Of a neighbour the coordinator knows more, and usually says so before we must.
+        The coordinator knows more about a neighbour, and usually declares its failure before this rank has to.
         """
         if error.peer.rank == 0:
             return super().diagnose_disconnect(error)
         sequence, monitor = self.progress.started, self.monitor
         deadline = time.monotonic() + VERDICT_S
-        # A coordinator that is late with its heartbeats may be the reason why the neighbour has left: then the loss of
-        # the coordinator is what counts, and it is known at the timeout at the latest.
+        # A coordinator whose heartbeats are late may be the reason why the neighbour has left. Then the loss of the
+        # coordinator is the cause, which is known at the timeout at the latest.
         while time.monotonic() < deadline or not (monitor.has_heartbeat(0) or 0 in monitor.departed):
             monitor.check(sequence)
             if (lost := monitor.lost_coordinator(sequence)) is not None:
                 return lost
             time.sleep(0.002)
         cause = "closed" if error.cause is None else error.cause.strerror or str(error.cause)
-        status = f"is alive, but rank {self._own[0]} has lost its connection to it ({cause})"
+        status = f"is alive, but rank {self._local_ranks[0]} has lost its connection to it ({cause})"
         kind = FailureKind.SILENT if is_unreachable(error.cause) else FailureKind.DIED
         return monitor.report_failure(FailureRecord(kind, sequence, (replace(error.peer, status=status),)))
 
@@ -176,7 +182,7 @@ class WorkerTransport(Transport):
         return WorkerWaiter(self.monitor, sequence, self.wait_policy)
 
     def _use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
-        self._own = next(tuple(ranks) for ranks in nodes if self._own[0] in ranks)
+        self._local_ranks = next(tuple(ranks) for ranks in nodes if self._local_ranks[0] in ranks)
 
     def _close_channels(self) -> None:
         self._channel.close()

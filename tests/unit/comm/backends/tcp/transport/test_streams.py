@@ -6,7 +6,7 @@ import pytest
 
 from cobre.comm.backends.tcp.transport import streams
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
-from cobre.comm.backends.tcp.transport.streams import DataReader, PartReader, PartWriter, Writer
+from cobre.comm.backends.tcp.transport.streams import DataReader, RelayWriter, ReplyReader, Writer
 from cobre.comm.backends.tcp.wire.protocol import ProtocolError, data_header, go_header, part_header
 from cobre.comm.errors import Peer
 
@@ -38,7 +38,7 @@ def test_data_arrives_complete_for_any_frame_size(pair, monkeypatch, frame_bytes
 def test_parts_are_relayed_while_they_arrive(pair):
     parts = [memoryview(b"a" * 300), None, memoryview(b"c" * 5000), memoryview(b"")]
     places = [memoryview(bytearray(len(part))) if part is not None else None for part in parts]
-    writer, reader = PartWriter(pair[0], 7, parts, piece_bytes=100), PartReader(pair[1], 7, places)
+    writer, reader = RelayWriter(pair[0], 7, parts, piece_bytes=100), ReplyReader(pair[1], 7, places)
     available = [300, 0, 0, 0]
     while not (writer.is_done and reader.is_done):
         writer.has_work(available)
@@ -49,7 +49,7 @@ def test_parts_are_relayed_while_they_arrive(pair):
 
 
 def test_pieces_below_the_minimum_are_not_sent(pair):
-    writer = PartWriter(pair[0], 1, [memoryview(b"x" * 1000)], piece_bytes=100)
+    writer = RelayWriter(pair[0], 1, [memoryview(b"x" * 1000)], piece_bytes=100)
     writer.flush()
     assert not writer.has_work([99])
     assert writer.has_work([100])
@@ -57,7 +57,7 @@ def test_pieces_below_the_minimum_are_not_sent(pair):
 
 def test_no_part_is_stored_before_go(pair):
     place = memoryview(bytearray(4))
-    reader = PartReader(pair[1], 3, [place])
+    reader = ReplyReader(pair[1], 3, [place])
     pair[0].send([go_header(2, 0), part_header(0, 0, 4), b"data"])
     with pytest.raises(ProtocolError, match="another call"):
         reader.advance()

@@ -8,16 +8,16 @@ import threading
 import pytest
 
 from cobre.comm.backends.tcp.liveness import CoordinatorMonitor, Progress, WorldFailedError
-from cobre.comm.backends.tcp.transport import streams
-from cobre.comm.backends.tcp.transport.channel import (
+from cobre.comm.backends.tcp.transport import waiting
+from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError, TlsChannel
+from cobre.comm.backends.tcp.transport.waiting import (
     MAX_SKIPPED,
-    Channel,
-    LinkLostError,
+    READ,
+    CoordinatorWaiter,
     SpinWait,
-    TlsChannel,
+    WaitPolicy,
     spin_wait_for,
 )
-from cobre.comm.backends.tcp.transport.streams import READ, CoordinatorWaiter, WaitPolicy
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
 from cobre.comm.cores import usable_cores
 from cobre.comm.errors import Peer
@@ -126,7 +126,7 @@ def test_a_failure_ends_the_sleep(pair, monitor, spin_s):
 @SPINS
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_failure_of_a_later_call_does_not_end_the_sleep(pair, monitor, spin_s, is_known, monkeypatch):
-    monkeypatch.setattr(streams, "POLL_S", 0.005)  # several times around before there is something to read
+    monkeypatch.setattr(waiting, "POLL_S", 0.005)  # several times around before there is something to read
     recorded = threading.Timer(
         0.0 if is_known else 0.02, monitor.set_failure, (FailureRecord(FailureKind.ABORTED, 2, (), "enough"),)
     )
