@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "comm_types.hpp"
 #include "numpy_buffer.hpp"
-#include "operation.hpp"
 
 namespace cobre {
 
@@ -60,7 +60,7 @@ public:
     nanobind::list recent() const;
 
 private:
-    bool ready() const;
+    bool is_ready() const;
     void start(Operation operation, uint64_t nbytes, PyObject* label);
     template <typename... Arguments>
     bool run(Operation operation, uint64_t nbytes, nanobind::handle label, nanobind::handle hook,
@@ -77,5 +77,9 @@ private:
     uint64_t sequence_ = 0;
     std::vector<CallRecord> recent_;
 };
+
+// `GuardedMethod`: a method of a Python class whose common case runs in the guard, without a Python frame between caller
+// and hook.
+void bind_guarded_method(nanobind::module_& module);
 
 }  // namespace cobre

@@ -1,5 +1,4 @@
-#include "comm_bindings.hpp"
-
+// Python bindings of the communication layer: guard, shared memory, reductions and processes.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -12,10 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "bindings.hpp"
 #include "call_guard.hpp"
-#include "guarded_method.hpp"
 #include "numpy_buffer.hpp"
 #include "process.hpp"
+#include "reduce.hpp"
 #include "shm_transport.hpp"
 
 namespace nb = nanobind;
@@ -60,8 +60,8 @@ nb::list to_list(std::span<const char* const> names) {
 // What Python and native code must agree on; a test compares them with the enums of cobre.comm.
 void bind_shared_names(nb::module_& module) {
     module.attr("MAX_RANKS") = cobre::shm::kMaxRanks;
-    module.attr("OPERATION_NAMES") = to_list(cobre::operation_names());
-    module.attr("REDUCTION_NAMES") = to_list(cobre::shm::reduction_names());
+    module.attr("OPERATION_NAMES") = to_list(cobre::kOperationNames);
+    module.attr("REDUCTION_NAMES") = to_list(cobre::kReductionNames);
     module.attr("FAILURE_NAMES") = to_list(cobre::shm::failure_names());
 }
 
@@ -259,7 +259,7 @@ void bind_fold(nb::module_& module) {
                 pointers.push_back(buffer.data);
             }
             const auto reduction = static_cast<cobre::ReduceOp>(op);
-            if (pointers.empty() || op > 2 || !cobre::reducible(result.element, reduction))
+            if (pointers.empty() || op > 2 || !cobre::is_reducible(result.element, reduction))
                 throw nb::value_error("fold: nothing to reduce, or no such reduction for this dtype");
             nb::gil_scoped_release unlocked;
             cobre::fold(result.element, reduction, pointers.data(), pointers.size(), result.data, result.count);
@@ -284,6 +284,19 @@ void bind_process(nb::module_& module) {
 }
 
 }  // namespace
+
+void cobre::Gil::release() {
+    if (!state_) state_ = PyEval_SaveThread();
+}
+
+void cobre::Gil::acquire() {
+    if (state_) PyEval_RestoreThread(static_cast<PyThreadState*>(std::exchange(state_, nullptr)));
+}
+
+void cobre::Gil::check_signals() {
+    acquire();
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
 
 void cobre::bind_comm(nb::module_& module) {
     bind_guard(module);

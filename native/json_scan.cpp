@@ -1,11 +1,12 @@
-#include "json_scan.hpp"
-
+// A scan of JSON text for what Python has to look at one by one; see cobre.io.decoding.json_documents.
 #include <nanobind/stl/string_view.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <vector>
+
+#include "bindings.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

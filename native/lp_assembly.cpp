@@ -1,5 +1,4 @@
-#include "lp_assembly.hpp"
-
+// The matrix of a stage from the entries that blocks of rows added, and its scales. Plain arithmetic in a fixed order.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "bindings.hpp"
 #include "lp_scaling.hpp"
 #include "numpy_buffer.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "bindings.hpp"
 #include "stop_signal.hpp"
 
 namespace cobre::lp {
@@ -10,8 +11,5 @@ namespace cobre::lp {
 // What a long call asks now and then: handlers of signals, which Python runs on its main thread only, and then the
 // caller's own function, if there is one. What either raises ends the call. ask: must outlive the call.
 StopSignal::Ask ask_python(const nanobind::object& ask);
-
-void bind_engine(nanobind::module_& module);
-void bind_cuts(nanobind::module_& module);
 
 }  // namespace cobre::lp

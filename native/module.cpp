@@ -1,14 +1,8 @@
-// The extension module: what Python sees of the native core is bound part by part.
+// The extension module: all parts of the native core that Python sees.
 #include <nanobind/nanobind.h>
 
-#include "comm_bindings.hpp"
-#include "json_scan.hpp"
-#include "lp_assembly.hpp"
-#include "lp_bindings.hpp"
-#include "noise.hpp"
+#include "bindings.hpp"
 #include "numpy_buffer.hpp"
-#include "par_fit.hpp"
-#include "upper_hull.hpp"
 
 namespace nb = nanobind;
 

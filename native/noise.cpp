@@ -1,5 +1,5 @@
-#include "noise.hpp"
-
+// Numbers behind the noise of a study: rotations of correlation matrices, and standard normals. Plain arithmetic in a
+// fixed order, so that bits are the same on every processor.
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings.hpp"
 #include "jacobi.hpp"
 #include "wide_instructions.hpp"
 

@@ -89,8 +89,8 @@ bool import_numpy() { return _import_array() == 0; }
 bool read_plain(PyObject* object, bool writable, Buffer& out) {
     if (!PyArray_CheckExact(object)) return false;
     auto* array = reinterpret_cast<PyArrayObject*>(object);
-    const int wanted = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | (writable ? NPY_ARRAY_WRITEABLE : 0);
-    if ((PyArray_FLAGS(array) & wanted) != wanted || !PyArray_ISNOTSWAPPED(array)) return false;
+    const int required = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | (writable ? NPY_ARRAY_WRITEABLE : 0);
+    if ((PyArray_FLAGS(array) & required) != required || !PyArray_ISNOTSWAPPED(array)) return false;
     fill(array, out);
     return out.element != ElementType::none;
 }

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "typed_memory.hpp"
+#include "comm_types.hpp"
 
 namespace cobre {
 

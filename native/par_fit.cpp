@@ -1,5 +1,5 @@
-#include "par_fit.hpp"
-
+// Fits of PAR(p) and PAR(p)-A models to periodic correlations, and the sums behind them. Plain arithmetic in a fixed order, so that bits are the
+// same on every processor; rules and sources are described in cobre.stochastic.par.estimation.
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings.hpp"
 #include "wide_instructions.hpp"
 
 namespace nb = nanobind;

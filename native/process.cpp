@@ -43,7 +43,7 @@ std::string read_file(const std::string& path) {
 }
 
 // The time-stamp counter is good enough where the kernel itself keeps time by it.
-bool counter_is_a_clock() {
+bool tsc_is_clock_source() {
 #if defined(__x86_64__)
     return read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource") == "tsc\n";
 #else
@@ -51,7 +51,7 @@ bool counter_is_a_clock() {
 #endif
 }
 
-const bool by_counter = counter_is_a_clock();
+const bool ticks_are_tsc = tsc_is_clock_source();
 
 std::atomic<uint32_t> signal_counts[NSIG];
 static_assert(std::atomic<uint32_t>::is_always_lock_free, "a signal handler must not take a lock");
@@ -71,13 +71,13 @@ struct Instant {
     int64_t ns;
 };
 
-const Instant loaded{ticks(), now_ns()};
+const Instant at_load{ticks(), now_ns()};
 
 }  // namespace
 
 int64_t ticks() {
 #if defined(__x86_64__)
-    if (by_counter) return static_cast<int64_t>(__rdtsc());
+    if (ticks_are_tsc) return static_cast<int64_t>(__rdtsc());
 #endif
     return now_ns();
 }
@@ -85,13 +85,13 @@ int64_t ticks() {
 // The longer the process runs, the better the rate is known.
 TickScale::TickScale() : rate_(1) {
     const Instant now{ticks(), now_ns()};
-    if (now.ticks > loaded.ticks)
-        rate_ = static_cast<double>(now.ns - loaded.ns) / static_cast<double>(now.ticks - loaded.ticks);
+    if (now.ticks > at_load.ticks)
+        rate_ = static_cast<double>(now.ns - at_load.ns) / static_cast<double>(now.ticks - at_load.ticks);
 }
 
 int64_t TickScale::to_ns(int64_t stamp) const {
-    if (!by_counter) return stamp;
-    return loaded.ns + static_cast<int64_t>(static_cast<double>(stamp - loaded.ticks) * rate_);
+    if (!ticks_are_tsc) return stamp;
+    return at_load.ns + static_cast<int64_t>(static_cast<double>(stamp - at_load.ticks) * rate_);
 }
 
 int64_t now_ns() {
@@ -150,8 +150,8 @@ void end_rest_of_group() {
     if (own != group_leader || getpgrp() != own) return;
     // Leave the group before killing it, because this process should end with its own exit code. getppid() is 0 if the
     // parent is outside of this pid namespace: then there is no group to move to, and nothing is killed.
-    const pid_t parents = getppid() > 0 ? getpgid(getppid()) : 0;
-    if (parents > 0 && parents != own && setpgid(0, parents) == 0) kill(-own, SIGKILL);
+    const pid_t parent_group = getppid() > 0 ? getpgid(getppid()) : 0;
+    if (parent_group > 0 && parent_group != own && setpgid(0, parent_group) == 0) kill(-own, SIGKILL);
 }
 
 }  // namespace
@@ -210,10 +210,10 @@ void kill_group_with_parent(int parent_pid, const std::string& segment_path) {
     action.sa_handler = on_parent_death;
     sigfillset(&action.sa_mask);
     sigaction(signal_number, &action, nullptr);
-    sigset_t only;
-    sigemptyset(&only);
-    sigaddset(&only, signal_number);
-    pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+    sigset_t death_signal;
+    sigemptyset(&death_signal);
+    sigaddset(&death_signal, signal_number);
+    pthread_sigmask(SIG_UNBLOCK, &death_signal, nullptr);
     prctl(PR_SET_PDEATHSIG, signal_number);
 #endif
     if (getppid() != parent_pid) kill_process_group();

@@ -65,13 +65,13 @@ struct Arithmetic {
     // A NaN wins, and -0.0 < 0.0. Equal numbers differ at most in the sign of a zero, which `or` keeps and `and`
     // drops; what is neither less, greater nor equal holds a NaN, and so does the sum. No branches: it vectorises.
     static T min(T a, T b) {
-        if constexpr (has_bits) return a < b ? a : b < a ? b : a == b ? either(a, b) : a + b;
+        if constexpr (has_bits) return a < b ? a : b < a ? b : a == b ? bit_or(a, b) : a + b;
         else if constexpr (std::is_floating_point_v<T>)
             return a < b ? a : b < a ? b : a == b ? (std::signbit(a) ? a : b) : a + b;
         else return b < a ? b : a;
     }
     static T max(T a, T b) {
-        if constexpr (has_bits) return a > b ? a : b > a ? b : a == b ? both(a, b) : a + b;
+        if constexpr (has_bits) return a > b ? a : b > a ? b : a == b ? bit_and(a, b) : a + b;
         else if constexpr (std::is_floating_point_v<T>)
             return a > b ? a : b > a ? b : a == b ? (std::signbit(a) ? b : a) : a + b;
         else return a < b ? b : a;
@@ -82,11 +82,11 @@ struct Arithmetic {
     }
 
 private:
-    static T either(T a, T b) {
+    static T bit_or(T a, T b) {
         if constexpr (has_bits) return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) | std::bit_cast<Bits<T>>(b));
         return a;
     }
-    static T both(T a, T b) {
+    static T bit_and(T a, T b) {
         if constexpr (has_bits) return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & std::bit_cast<Bits<T>>(b));
         return a;
     }
@@ -137,7 +137,7 @@ template <size_t N, typename T, typename Combine>
 #endif
 
 template <size_t N, typename T, typename Combine>
-void fold_some(const void* const* inputs, T* out, size_t count, Combine combine) {
+void fold_dispatched(const void* const* inputs, T* out, size_t count, Combine combine) {
 #if defined(__x86_64__)
     if (have_avx2) return fold_wide<N>(inputs, out, count, combine);
 #endif
@@ -150,15 +150,15 @@ constexpr size_t kBlockBytes = 32 * 1024;  // of the running result; stays in th
 // Up to four inputs a pass; with more, the running result is the first input of the next pass.
 template <typename T, typename Combine>
 void fold_block(const void* const* inputs, size_t ranks, T* out, size_t count, Combine combine) {
-    const void* some[kMaxAtOnce];
-    size_t done = 0;
-    while (done < ranks) {
-        size_t taken = 0;
-        if (done > 0) some[taken++] = out;
-        while (taken < kMaxAtOnce && done < ranks) some[taken++] = inputs[done++];
-        if (taken == 2) fold_some<2>(some, out, count, combine);
-        if (taken == 3) fold_some<3>(some, out, count, combine);
-        if (taken == 4) fold_some<4>(some, out, count, combine);
+    const void* pass_inputs[kMaxAtOnce];
+    size_t folded = 0;
+    while (folded < ranks) {
+        size_t pass_size = 0;
+        if (folded > 0) pass_inputs[pass_size++] = out;
+        while (pass_size < kMaxAtOnce && folded < ranks) pass_inputs[pass_size++] = inputs[folded++];
+        if (pass_size == 2) fold_dispatched<2>(pass_inputs, out, count, combine);
+        if (pass_size == 3) fold_dispatched<3>(pass_inputs, out, count, combine);
+        if (pass_size == 4) fold_dispatched<4>(pass_inputs, out, count, combine);
     }
 }
 
@@ -169,11 +169,11 @@ void fold_with(const void* const* inputs, size_t ranks, void* out, size_t count,
     // `out` may be a later input than those of the first pass: then fold in a buffer of our own.
     constexpr size_t block = kBlockBytes / sizeof(T);
     T running[block];
-    std::vector<const void*> at(ranks);
+    std::vector<const void*> block_inputs(ranks);
     for (size_t begin = 0; begin < count; begin += block) {
         const size_t length = std::min(block, count - begin);
-        for (size_t rank = 0; rank < ranks; ++rank) at[rank] = static_cast<const T*>(inputs[rank]) + begin;
-        fold_block(at.data(), ranks, running, length, combine);
+        for (size_t rank = 0; rank < ranks; ++rank) block_inputs[rank] = static_cast<const T*>(inputs[rank]) + begin;
+        fold_block(block_inputs.data(), ranks, running, length, combine);
         std::memcpy(result + begin, running, length * sizeof(T));
     }
 }
@@ -185,7 +185,7 @@ void fold_typed(ReduceOp op, const void* const* inputs, size_t ranks, void* out,
         std::memmove(out, inputs[0], count * sizeof(T));
         return;
     }
-    if (ranks == 1) return fold_some<1>(inputs, static_cast<T*>(out), count, [](T a, T) { return a; });
+    if (ranks == 1) return fold_dispatched<1>(inputs, static_cast<T*>(out), count, [](T a, T) { return a; });
     if (op == ReduceOp::sum) return fold_with<T>(inputs, ranks, out, count, [](T a, T b) { return A::sum(a, b); });
     if constexpr (requires(T a) { A::min(a, a); }) {
         if (op == ReduceOp::min) return fold_with<T>(inputs, ranks, out, count, [](T a, T b) { return A::min(a, b); });
@@ -195,15 +195,7 @@ void fold_typed(ReduceOp op, const void* const* inputs, size_t ranks, void* out,
 
 }  // namespace
 
-const char* element_name(ElementType element) {
-    static const char* const names[] = {"other dtype", "int8",      "int16",      "int32",       "int64",   "uint8",
-                                        "uint16",      "uint32",    "uint64",     "float16",     "float32", "float64",
-                                        "longdouble",  "complex64", "complex128", "clongdouble", "bool"};
-    const auto at = static_cast<size_t>(element);
-    return at < std::size(names) ? names[at] : names[0];
-}
-
-bool reducible(ElementType element, ReduceOp op) {
+bool is_reducible(ElementType element, ReduceOp op) {
     if (element == ElementType::none || element == ElementType::boolean) return false;
     const bool complex = element == ElementType::complex64 || element == ElementType::complex128 ||
                          element == ElementType::complex_long_double;

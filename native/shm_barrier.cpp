@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "process.hpp"
-#include "shm_timing.hpp"
+#include "shm_liveness.hpp"
 
 namespace cobre::shm {
 namespace {
@@ -36,11 +36,11 @@ SpinPolicy spin_policy_for(uint32_t ranks, uint32_t cores) {
     return {.spins = 20, .yields = 60, .spins_per_yield = 0, .max_yield_ns = kYieldNs};
 }
 
-Barrier::Barrier(Control control, BarrierConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait)
+Barrier::Barrier(Control control, BarrierConfig config, std::function<bool(uint32_t)> is_dead, OnWait on_wait)
     : control_(control),
       config_(std::move(config)),
       failures_(control, config_.rank, config_.world_ranks),
-      dead_(std::move(dead)),
+      is_dead_(std::move(is_dead)),
       on_wait_(std::move(on_wait)) {}
 
 void Barrier::arrive_and_wait(uint64_t call_hash, Gil& gil) {
@@ -56,7 +56,7 @@ void Barrier::arrive_and_wait(uint64_t call_hash, Gil& gil) {
 // True for the last rank to arrive, which opens the barrier.
 bool Barrier::arrive(uint64_t call_hash, uint32_t generation) {
     Arrival& arrival = *control_.arrival;
-    own().arrived.store(generation + 1, std::memory_order_relaxed);  // ordered by the exchange below
+    own_slot().arrived.store(generation + 1, std::memory_order_relaxed);  // ordered by the exchange below
     uint64_t seen = arrival.word.load(std::memory_order_relaxed);
     for (;;) {
         const uint64_t count = seen >> 48;
@@ -124,7 +124,7 @@ void Barrier::sleep_on_futex(uint32_t generation) {
 // The waker clears `sleeping` and signals at most once, so a rank that died in here is never signalled twice: with
 // glibc's condition variables the second signaller would wait for the dead one forever.
 void Barrier::sleep_on_condition(uint32_t generation) {
-    RankSlot& slot = own();
+    RankSlot& slot = own_slot();
     timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
     const int64_t at = int64_t{deadline.tv_sec} * 1'000'000'000 + deadline.tv_nsec + kSliceNs;
@@ -174,7 +174,7 @@ void Barrier::check_peers(uint32_t generation, int64_t since_ns, int64_t limit_n
         const auto state = static_cast<RankState>(control_.slots[rank].state.load(std::memory_order_acquire));
         if (state == RankState::absent) continue;
         if (state == RankState::closed || state == RankState::broken) left.push_back(rank);
-        else if (dead_(rank)) died.push_back(rank);
+        else if (is_dead_(rank)) died.push_back(rank);
     }
     for (uint32_t rank : absent)
         if (failures_.has_joined(rank) && failures_.silence_ns(rank, now) > config_.timeout_ns) silent.push_back(rank);
@@ -187,14 +187,14 @@ void Barrier::check_peers(uint32_t generation, int64_t since_ns, int64_t limit_n
         if (!died.empty()) record_failure(Failure::died, died, "");
         else if (!left.empty()) record_failure(Failure::left, left, "");
         else if (!silent.empty()) record_failure(Failure::silent, silent, "");
-        else record_failure(Failure::overdue, with_silent(absent, now), seconds_text(now - since_ns));
+        else record_failure(Failure::overdue, add_silent(absent, now), format_seconds(now - since_ns));
     }
     failures_.throw_recorded();
 }
 
 // Ranks that have not arrived, and those that have but are without a heartbeat: stopped, or dead in another pid
 // namespace.
-std::vector<uint32_t> Barrier::with_silent(std::vector<uint32_t> absent, int64_t now) const {
+std::vector<uint32_t> Barrier::add_silent(std::vector<uint32_t> absent, int64_t now) const {
     for (uint32_t rank = 0; rank < control_.size; ++rank)
         if (failures_.has_joined(rank) && failures_.silence_ns(rank, now) > kSilentNs &&
             std::find(absent.begin(), absent.end(), rank) == absent.end())
@@ -215,7 +215,7 @@ void Barrier::record_failure(Failure kind, const std::vector<uint32_t>& failed_r
 }
 
 void Barrier::leave(RankState state) {
-    own().state.store(static_cast<uint32_t>(state), std::memory_order_release);
+    own_slot().state.store(static_cast<uint32_t>(state), std::memory_order_release);
     wake_all();
 }
 

@@ -7,10 +7,34 @@
 #include <utility>
 #include <vector>
 
-#include "gil.hpp"
 #include "shm_failure.hpp"
 #include "shm_layout.hpp"
 #include "spin_wait.hpp"
+
+namespace cobre {
+
+// Python's global interpreter lock, as waits see it. Defined in comm_bindings.cpp, and without effect in tests that run
+// the transport without an interpreter.
+//
+// Holds the GIL at first. Released when waiting or copying gets long, acquired again at the end: a short call never
+// gives it up.
+class Gil {
+public:
+    Gil() = default;
+    ~Gil() { acquire(); }
+    Gil(const Gil&) = delete;
+    Gil& operator=(const Gil&) = delete;
+    void release();
+    void acquire();
+    // Acquire the GIL and run pending signal handlers; throws the Python error that one of them raised. The GIL stays
+    // held: the caller may have more to do with it, and releases it before it waits again.
+    void check_signals();
+
+private:
+    void* state_ = nullptr;  // of the thread while the GIL is released
+};
+
+}  // namespace cobre
 
 namespace cobre::shm {
 
@@ -29,10 +53,10 @@ struct BarrierConfig {
 // A central barrier with a generation counter. The last rank to arrive opens it; calls are compared on the way.
 class Barrier {
 public:
-    // dead(rank): whether this rank's process is known to have ended.
+    // is_dead(rank): whether this rank's process is known to have ended.
     // on_wait(seconds, missing): called with the GIL held, every `progress_ns` of waiting.
     using OnWait = std::function<void(double, const std::vector<std::string>&)>;
-    Barrier(Control control, BarrierConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait);
+    Barrier(Control control, BarrierConfig config, std::function<bool(uint32_t)> is_dead, OnWait on_wait);
 
     void set_spin_policy(SpinPolicy policy) { spin_policy_ = policy; }
 
@@ -45,7 +69,7 @@ public:
     void leave(RankState state);  // from now on this rank takes part in no call: broken or closed
     void wake_all();
 
-    RankSlot& own() { return control_.slots[config_.rank]; }
+    RankSlot& own_slot() { return control_.slots[config_.rank]; }
     const Control& control() const { return control_; }
 
     // The limit of the calls that follow, instead of operation_timeout_ns; 0: that one again.
@@ -70,13 +94,13 @@ private:
     void check_peers(uint32_t generation, int64_t since_ns, int64_t limit_ns);
     void report_wait(uint32_t generation, int64_t since_ns, int64_t& next_report_ns);
     std::vector<uint32_t> missing(uint32_t generation) const;
-    std::vector<uint32_t> with_silent(std::vector<uint32_t> absent, int64_t now) const;
+    std::vector<uint32_t> add_silent(std::vector<uint32_t> absent, int64_t now) const;
 
     Control control_;
     BarrierConfig config_;
     FailureLog failures_;
     SpinPolicy spin_policy_{};
-    std::function<bool(uint32_t)> dead_;
+    std::function<bool(uint32_t)> is_dead_;
     OnWait on_wait_;
     int64_t timeout_override_ns_ = 0;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "copy.hpp"
 #include "process.hpp"
 
 namespace cobre::shm {
@@ -28,7 +27,7 @@ Collectives::WindowWriter::WindowWriter(Collectives& owner, CopyTuner::Kind kind
     : owner_(owner),
       bytes_(bytes),
       index_(CopyTuner::index_of(kind, bytes)),
-      begin_(0),
+      begin_ticks_(0),
       exceptions_(0),
       write_(copy_cached) {
     if (bytes < CopyTuner::kSmallest || owner.control_.size == 1) return;
@@ -38,18 +37,18 @@ Collectives::WindowWriter::WindowWriter(Collectives& owner, CopyTuner::Kind kind
         // relaxed: whatever a rank reads, the result is the same
         if (owner.tuner_.choice(index_).next()) word.fetch_or(bit, std::memory_order_relaxed);
         else word.fetch_and(~bit, std::memory_order_relaxed);
-        begin_ = ticks();
+        begin_ticks_ = ticks();
         exceptions_ = std::uncaught_exceptions();
     }
     if (word.load(std::memory_order_relaxed) >> index_ & 1) write_ = copy_streaming;
 }
 
 Collectives::WindowWriter::~WindowWriter() {
-    if (begin_ && std::uncaught_exceptions() == exceptions_)
-        owner_.tuner_.choice(index_).learn(static_cast<double>(ticks() - begin_) / static_cast<double>(bytes_));
+    if (begin_ticks_ && std::uncaught_exceptions() == exceptions_)
+        owner_.tuner_.choice(index_).learn(static_cast<double>(ticks() - begin_ticks_) / static_cast<double>(bytes_));
 }
 
-bool Collectives::WindowWriter::streams() const { return write_ == copy_streaming; }
+bool Collectives::WindowWriter::is_streaming() const { return write_ == copy_streaming; }
 
 void Collectives::barrier(uint64_t call_hash) {
     Gil gil;
@@ -64,11 +63,11 @@ void Collectives::broadcast(std::byte* data, size_t bytes, uint32_t root, uint64
     const size_t chunk = std::min(control_.buffer_bytes, kChunkBytes);
     const size_t steps = steps_for(bytes, chunk);
     for (size_t i = 0; i < steps; ++i, ++step_) {
-        const Piece piece(bytes, i, chunk);
+        const StepRange range(bytes, i, chunk);
         std::byte* buffer = control_.published(root, step_);
-        if (rank_ == root) write(buffer, data + piece.begin, piece.length);
+        if (rank_ == root) write(buffer, data + range.begin, range.length);
         barrier_.arrive_and_wait(call_hash, gil);
-        if (rank_ != root) copy(data + piece.begin, buffer, piece.length);
+        if (rank_ != root) copy(data + range.begin, buffer, range.length);
     }
 }
 
@@ -79,9 +78,9 @@ void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, u
     Gil gil;
     if (layout.total > kKeepGilBytes) gil.release();
     barrier_.arrive_and_wait(call_hash, gil);
-    const bool one_memory = location != 0 && all_receive_in(location);
+    const bool in_one_region = location != 0 && all_receive_in(location);
     barrier_.arrive_and_wait(call_hash, gil);  // all have compared locations before any rank publishes its next call
-    if (one_memory) return;
+    if (in_one_region) return;
     const auto copy = copier_for(layout.total);
     const size_t chunk = std::min(control_.buffer_bytes, kChunkBytes);
     const size_t steps = steps_for(layout.total, chunk);
@@ -89,12 +88,12 @@ void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, u
     for (size_t i = 0; i < steps; ++i, ++step_) {
         std::byte* buffer = control_.published(root, step_);
         const size_t first_part = part, first_at = at;
-        auto move = [&](auto&& one) {
+        auto copy_step = [&](auto&& copy_range) {
             part = first_part;
             at = first_at;
             for (size_t done = 0; done < chunk && part < layout.bytes.size();) {
                 const size_t length = std::min(chunk - done, layout.bytes[part] - at);
-                one(data + layout.begin[part] + at, buffer + done, length);
+                copy_range(data + layout.begin[part] + at, buffer + done, length);
                 done += length;
                 at += length;
                 if (at == layout.bytes[part]) {
@@ -104,9 +103,10 @@ void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, u
             }
         };
         if (rank_ == root)
-            move([](std::byte* mine, std::byte* shared, size_t length) { copy_cached(shared, mine, length); });
+            copy_step([](std::byte* mine, std::byte* shared, size_t length) { copy_cached(shared, mine, length); });
         barrier_.arrive_and_wait(call_hash, gil);
-        if (rank_ != root) move([&](std::byte* mine, std::byte* shared, size_t length) { copy(mine, shared, length); });
+        if (rank_ != root)
+            copy_step([&](std::byte* mine, std::byte* shared, size_t length) { copy(mine, shared, length); });
     }
 }
 
@@ -120,21 +120,22 @@ void Collectives::allgatherv(const std::byte* send, std::byte* recv, const Gathe
     const size_t chunk = chunk_for(layout.max, control_.buffer_bytes);
     const bool one_step = layout.max <= chunk;
     if (one_step)
-        publish(send, Piece(layout.bytes[rank_], 0, chunk), write);  // a small payload travels with the first barrier
+        publish(send, StepRange(layout.bytes[rank_], 0, chunk),
+                write);  // a small payload travels with the first barrier
     barrier_.arrive_and_wait(call_hash, gil);
     if (location != 0 && all_receive_in(location)) {
-        copy_own(send, recv, layout, Piece(layout.bytes[rank_], 0, layout.bytes[rank_]));
+        copy_own(send, recv, layout, StepRange(layout.bytes[rank_], 0, layout.bytes[rank_]));
         barrier_.arrive_and_wait(call_hash, gil);
         step_ += one_step;
         return;
     }
     const size_t steps = steps_for(layout.max, chunk);
     for (size_t i = 0; i < steps; ++i, ++step_) {
-        const Piece own(layout.bytes[rank_], i, chunk);
+        const StepRange own(layout.bytes[rank_], i, chunk);
         if (!one_step) publish(send, own, write);
         copy_own(send, recv, layout, own);
         if (!one_step) barrier_.arrive_and_wait(call_hash, gil);
-        collect(recv, layout, i, chunk);
+        copy_out(recv, layout, i, chunk);
     }
 }
 
@@ -145,22 +146,22 @@ bool Collectives::all_receive_in(uint64_t location) const {
     return true;
 }
 
-void Collectives::publish(const std::byte* send, Piece own, const WindowWriter& write) {
+void Collectives::publish(const std::byte* send, StepRange own, const WindowWriter& write) {
     write(control_.published(rank_, step_), send + own.begin, own.length);
 }
 
 // The own part is copied directly, unless the send buffer is that part of the receive buffer.
-void Collectives::copy_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, Piece own) {
+void Collectives::copy_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, StepRange own) {
     std::byte* home = recv + layout.begin[rank_] + own.begin;
     if (home != send + own.begin) copier_for(layout.total)(home, send + own.begin, own.length);
 }
 
-void Collectives::collect(std::byte* recv, const GatherLayout& layout, size_t i, size_t chunk) {
+void Collectives::copy_out(std::byte* recv, const GatherLayout& layout, size_t i, size_t chunk) {
     const auto copy = copier_for(layout.total);
     for (uint32_t turn = 1; turn < control_.size; ++turn) {
         const uint32_t rank = (rank_ + turn) % control_.size;  // start at different ranks, to spread the traffic
-        const Piece piece(layout.bytes[rank], i, chunk);
-        copy(recv + layout.begin[rank] + piece.begin, control_.published(rank, step_), piece.length);
+        const StepRange range(layout.bytes[rank], i, chunk);
+        copy(recv + layout.begin[rank] + range.begin, control_.published(rank, step_), range.length);
     }
 }
 
@@ -170,13 +171,13 @@ void Collectives::allreduce(const std::byte* send, std::byte* recv, size_t count
     const size_t bytes = count * itemsize;
     if (bytes > kKeepGilBytes) gil.release();
     if (bytes <= std::min(kFoldWholeBytes, control_.buffer_bytes) || control_.size == 1)
-        return reduce_unsliced(send, recv, count, itemsize, element, op, call_hash, gil);
+        return reduce_whole(send, recv, count, itemsize, element, op, call_hash, gil);
     reduce_sliced(send, recv, count, itemsize, element, op, call_hash, gil);
 }
 
 // Small payloads: publish, barrier, and every rank folds everything in rank order.
-void Collectives::reduce_unsliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize,
-                                  ElementType element, ReduceOp op, uint64_t hash, Gil& gil) {
+void Collectives::reduce_whole(const std::byte* send, std::byte* recv, size_t count, size_t itemsize,
+                               ElementType element, ReduceOp op, uint64_t hash, Gil& gil) {
     if (control_.size > 1) copy_cached(control_.published(rank_, step_), send, count * itemsize);
     barrier_.arrive_and_wait(hash, gil);
     const void* inputs[kMaxRanks];
@@ -227,8 +228,8 @@ void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t c
             std::byte* shared = control_.folded(rank_, step_ + i);
             std::byte* mine = recv + begin * itemsize;
             // The first copy is made by the fold itself, where it stays in the cache.
-            fold(element, op, inputs, size, write.streams() ? mine : shared, length);
-            if (write.streams()) write(shared, mine, length * itemsize);
+            fold(element, op, inputs, size, write.is_streaming() ? mine : shared, length);
+            if (write.is_streaming()) write(shared, mine, length * itemsize);
             else copy(mine, shared, length * itemsize);
         }
         if (turn < chunks) {

@@ -12,7 +12,7 @@
 
 #include "reduce.hpp"
 #include "shm_barrier.hpp"
-#include "shm_copy_tuner.hpp"
+#include "shm_copy.hpp"
 
 namespace cobre::shm {
 
@@ -23,11 +23,11 @@ struct GatherLayout {
     size_t total = 0;               // their sum
 };
 
-// The part of `total` bytes that moves in step i, one chunk a step.
-struct Piece {
+// The bytes of a payload of `total` bytes that move in step i, one chunk a step.
+struct StepRange {
     size_t begin;
     size_t length;
-    Piece(size_t total, uint64_t i, size_t chunk)
+    StepRange(size_t total, uint64_t i, size_t chunk)
         : begin(std::min<size_t>(total, i * chunk)), length(std::min(chunk, total - begin)) {}
 };
 
@@ -55,23 +55,23 @@ private:
         WindowWriter(const WindowWriter&) = delete;
         WindowWriter& operator=(const WindowWriter&) = delete;
         void operator()(void* to, const void* from, size_t bytes) const { write_(to, from, bytes); }
-        bool streams() const;
+        bool is_streaming() const;
 
     private:
         Collectives& owner_;
         size_t bytes_;
         uint32_t index_;
-        int64_t begin_;
+        int64_t begin_ticks_;
         int exceptions_;
         void (*write_)(void*, const void*, size_t);
     };
 
     bool all_receive_in(uint64_t location) const;
-    void publish(const std::byte* send, Piece own, const WindowWriter& write);
-    void copy_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, Piece own);
-    void collect(std::byte* recv, const GatherLayout& layout, size_t i, size_t chunk);
-    void reduce_unsliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
-                         ReduceOp op, uint64_t hash, Gil& gil);
+    void publish(const std::byte* send, StepRange own, const WindowWriter& write);
+    void copy_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, StepRange own);
+    void copy_out(std::byte* recv, const GatherLayout& layout, size_t i, size_t chunk);
+    void reduce_whole(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
+                      ReduceOp op, uint64_t hash, Gil& gil);
     void reduce_sliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
                        ReduceOp op, uint64_t hash, Gil& gil);
 

@@ -6,16 +6,14 @@
 #include <sstream>
 #include <tuple>
 
-#include "operation.hpp"
+#include "comm_types.hpp"
 #include "process.hpp"
-#include "reduce.hpp"
-#include "shm_timing.hpp"
+#include "shm_liveness.hpp"
 
 namespace cobre::shm {
 namespace {
 
 constexpr const char* kFailureNames[] = {"none", "died", "left", "silent", "overdue", "aborted", "mismatch"};
-constexpr const char* kReductionNames[] = {"SUM", "MIN", "MAX"};
 
 std::string label_of(const Call& call) {
     char text[kLabelBytes + 1] = {};
@@ -56,9 +54,7 @@ std::string describe_call(const Call& call) {
 
 std::span<const char* const> failure_names() { return kFailureNames; }
 
-std::span<const char* const> reduction_names() { return kReductionNames; }
-
-std::string seconds_text(int64_t nanoseconds) {
+std::string format_seconds(int64_t nanoseconds) {
     std::ostringstream out;
     out.precision(1);
     out << std::fixed << static_cast<double>(nanoseconds) * 1e-9 << " s";
@@ -86,9 +82,9 @@ int64_t FailureLog::silence_ns(uint32_t rank, int64_t now) const {
 
 void FailureLog::record(Failure kind, const std::vector<uint32_t>& failed_ranks, const std::string& text) {
     FailureRecord& failure = *control_.failure;
-    uint32_t nobody = 0;
+    uint32_t unclaimed = 0;
     // acq_rel: one rank wins and writes the record; all others read it after the release below
-    if (failure.owner.compare_exchange_strong(nobody, rank_ + 1, std::memory_order_acq_rel)) {
+    if (failure.owner.compare_exchange_strong(unclaimed, rank_ + 1, std::memory_order_acq_rel)) {
         failure.kind = kind;
         for (uint32_t rank : failed_ranks) failure.failed_ranks[rank / 64] |= uint64_t{1} << rank % 64;
         std::strncpy(failure.text, text.c_str(), kTextBytes - 1);
@@ -105,7 +101,7 @@ std::string FailureLog::status_of(uint32_t rank, Failure kind) const {
     const std::string last =
         sequence ? "; its last call was #" + std::to_string(sequence) + " " + describe_call(slot.call) : "";
     const int64_t silence = silence_ns(rank, now_ns());
-    const std::string is_silent = "has sent no heartbeat for " + seconds_text(silence) + " (stopped?)" + last;
+    const std::string is_silent = "has sent no heartbeat for " + format_seconds(silence) + " (stopped?)" + last;
     switch (kind) {
         case Failure::died: return "died" + last;
         case Failure::left: return "closed or broke its communicator" + last;

@@ -27,12 +27,11 @@ struct CollectiveFailure : std::exception {
     const char* what() const noexcept override { return text.c_str(); }
 };
 
-// The names of the kinds, in the order of `Failure`, and of the reductions, in the order of `ReduceOp`.
+// In the order of `Failure`.
 std::span<const char* const> failure_names();
-std::span<const char* const> reduction_names();
 
 // "12.3 s"
-std::string seconds_text(int64_t nanoseconds);
+std::string format_seconds(int64_t nanoseconds);
 
 // The failure record in the segment, and the ranks as messages name them.
 class FailureLog {

@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -14,17 +15,30 @@
 
 namespace cobre::shm {
 
+// Eight heartbeats within the timeout, so that a few that the scheduler delays do not make a rank look lost.
+inline constexpr int64_t kHeartbeatsPerTimeout = 8;
+inline constexpr int64_t kMinHeartbeatNs = 10'000'000;
+inline constexpr int64_t kMaxHeartbeatNs = 500'000'000;
+
+// For reports, not for the decision that a rank is lost: from here on a rank is described as silent, and named when an
+// operation is overdue.
+inline constexpr int64_t kSilentNs = 4 * kMaxHeartbeatNs;
+
+inline int64_t heartbeat_interval_ns(int64_t timeout_ns) {
+    return std::clamp(timeout_ns / kHeartbeatsPerTimeout, kMinHeartbeatNs, kMaxHeartbeatNs);
+}
+
 // It never takes the GIL, so a rank that computes keeps its heartbeat; a stopped process does not.
 class LivenessMonitor {
 public:
-    // on_death is called from the thread, after dead(rank) has become true.
+    // on_death is called from the thread, after is_dead(rank) has become true.
     LivenessMonitor(Control control, uint32_t rank, int64_t heartbeat_ns, std::function<void()> on_death);
     ~LivenessMonitor();
     LivenessMonitor(const LivenessMonitor&) = delete;
     LivenessMonitor& operator=(const LivenessMonitor&) = delete;
 
     // acquire: pairs with the release in report_death(); what the dead rank wrote last is then visible
-    bool dead(uint32_t rank) const { return dead_[rank].load(std::memory_order_acquire); }
+    bool is_dead(uint32_t rank) const { return dead_[rank].load(std::memory_order_acquire); }
     void start();
     void stop();
 

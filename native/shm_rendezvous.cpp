@@ -42,18 +42,18 @@ bool is_orphan(const Header& header) {
     return header.magic.load(std::memory_order_acquire) == kMagic && !creator_is_alive(header);
 }
 
-[[noreturn]] void refuse(const std::string& name, const std::string& whose) {
-    throw JoinFailure("segment " + name + " " + whose + ": it was not created by a rank of user " +
+[[noreturn]] void refuse(const std::string& name, const std::string& reason) {
+    throw JoinFailure("segment " + name + " " + reason + ": it was not created by a rank of user " +
                       std::to_string(geteuid()) + " and is not used; choose another COBRE_SHM_NAME");
 }
 
-[[noreturn]] void refuse_live(const std::string& name, const std::string& who) {
-    throw JoinFailure("segment " + name + " belongs to a live run (" + who +
+[[noreturn]] void refuse_live(const std::string& name, const std::string& owner) {
+    throw JoinFailure("segment " + name + " belongs to a live run (" + owner +
                       "); choose another COBRE_SHM_NAME, or stop that run");
 }
 
 // An existing segment of this user; another user's is refused before anything in it is read.
-Segment open_own(const std::string& name) {
+Segment open_if_ours(const std::string& name) {
     try {
         return Segment::open(name);
     } catch (const std::system_error& error) {
@@ -61,17 +61,17 @@ Segment open_own(const std::string& name) {
         if (code != EACCES && code != EPERM && code != ELOOP) throw;
     }
     struct stat status = {};
-    std::string whose = "is accessible to other users";
+    std::string reason = "is accessible to other users";
     if (lstat(shm_path(name).c_str(), &status) == 0) {
         char text[96];
         std::snprintf(text, sizeof text, "belongs to user %u, with mode %04o", status.st_uid, status.st_mode & 07777);
-        whose = S_ISREG(status.st_mode) ? text : "is not a shared memory object";
+        reason = S_ISREG(status.st_mode) ? text : "is not a shared memory object";
     }
-    refuse(name, whose);
+    refuse(name, reason);
 }
 
 // A connection to the process that listens under this name; one of another user is refused.
-std::optional<RendezvousClient> connect_own(const std::string& name) {
+std::optional<RendezvousClient> connect_if_ours(const std::string& name) {
     std::optional<RendezvousClient> client = RendezvousClient::to(name);
     if (client && client->server().user != geteuid())
         refuse(name, "belongs to user " + std::to_string(client->server().user) + " (pid " +
@@ -118,11 +118,12 @@ void remove_orphans() {
 }
 
 void draw_nonce(Header& header) {
-    size_t got = 0;
-    while (got < sizeof header.nonce) {
-        const ssize_t count = getrandom(reinterpret_cast<char*>(header.nonce) + got, sizeof header.nonce - got, 0);
+    size_t filled = 0;
+    while (filled < sizeof header.nonce) {
+        const ssize_t count =
+            getrandom(reinterpret_cast<char*>(header.nonce) + filled, sizeof header.nonce - filled, 0);
         if (count < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "getrandom");
-        if (count > 0) got += static_cast<size_t>(count);
+        if (count > 0) filled += static_cast<size_t>(count);
     }
 }
 
@@ -174,7 +175,7 @@ void sleep_briefly() {
     nanosleep(&pause, nullptr);
 }
 
-std::string creator_text(const Header& header) { return "pid " + std::to_string(header.creator_pid); }
+std::string describe_creator(const Header& header) { return "pid " + std::to_string(header.creator_pid); }
 
 size_t segment_bytes(const TransportConfig& config) {
     return Control::total_bytes(config.size, buffer_for(config.size, config.window_bytes));
@@ -213,12 +214,12 @@ namespace {
 // Whether the name is free in /dev/shm. That of a dead run is removed, that of a live one refused.
 bool name_is_free(const std::string& name, int64_t deadline_ns) {
     try {
-        Segment old = open_own(name);
+        Segment old = open_if_ours(name);
         if (old.bytes() >= sizeof(Header)) {
             const auto mapping = old.map(sizeof(Header), false);
             const auto& header = *reinterpret_cast<const Header*>(mapping->data());
             if (header.magic.load(std::memory_order_acquire) == kMagic) {
-                if (creator_is_alive(header)) refuse_live(name, creator_text(header));
+                if (creator_is_alive(header)) refuse_live(name, describe_creator(header));
                 old.unlink();
                 return false;  // look again: another process may be about to unlink it
             }
@@ -245,7 +246,7 @@ Listening listen_for_ranks(const TransportConfig& config, const Segment& segment
 
 // Refuse the listener of a live run. One whose ranks have all joined is just about to close: look again.
 void refuse_live_listener(const std::string& name, int64_t deadline_ns) {
-    const std::optional<RendezvousClient> client = connect_own(name);
+    const std::optional<RendezvousClient> client = connect_if_ours(name);
     if (!client) return;
     const std::optional<Segment> segment = receive_segment(*client);
     if (now_ns() > deadline_ns || (segment && is_joinable(*segment)))
@@ -253,7 +254,7 @@ void refuse_live_listener(const std::string& name, int64_t deadline_ns) {
 }
 
 // False when another process was first.
-bool make_named(const TransportConfig& config, std::optional<Segment>& prepared) {
+bool publish_by_name(const TransportConfig& config, std::optional<Segment>& prepared) {
     try {
         if (link_unnamed(prepared, config.name)) return true;
         prepared.emplace(Segment::create(config.name, segment_bytes(config)));
@@ -267,7 +268,7 @@ bool make_named(const TransportConfig& config, std::optional<Segment>& prepared)
 
 }  // namespace
 
-Segment make_segment(const TransportConfig& config, std::unique_ptr<RendezvousListener>& listener) {
+Segment create_segment(const TransportConfig& config, std::unique_ptr<RendezvousListener>& listener) {
     const int64_t deadline_ns = now_ns() + kHeaderNs;
     remove_orphans();
     std::optional<Segment> prepared = create_unnamed(config);
@@ -275,7 +276,7 @@ Segment make_segment(const TransportConfig& config, std::unique_ptr<RendezvousLi
     bool by_name = config.by_name || !prepared;
     for (;;) {
         if (name_is_free(config.name, deadline_ns)) {
-            if (by_name && make_named(config, prepared)) return std::move(*prepared);
+            if (by_name && publish_by_name(config, prepared)) return std::move(*prepared);
             if (!by_name) switch (listen_for_ranks(config, *prepared, listener)) {
                     case Listening::yes: return std::move(*prepared);
                     case Listening::taken: refuse_live_listener(config.name, deadline_ns); break;
@@ -290,7 +291,7 @@ namespace {
 
 // Nothing when rank 0 does not listen yet, or listens for a run whose ranks have all joined.
 std::optional<Segment> segment_from_listener(const TransportConfig& config) {
-    const std::optional<RendezvousClient> client = connect_own(config.name);
+    const std::optional<RendezvousClient> client = connect_if_ours(config.name);
     if (!client) return std::nullopt;
     std::optional<Segment> segment = receive_segment(*client);
     if (segment && !is_joinable(*segment)) segment.reset();
@@ -303,7 +304,7 @@ Segment find_segment(const TransportConfig& config, int64_t deadline_ns) {
     for (;;) {
         if (std::optional<Segment> segment = segment_from_listener(config)) return std::move(*segment);
         try {
-            Segment segment = open_own(config.name);
+            Segment segment = open_if_ours(config.name);
             if (segment.bytes() >= sizeof(Header)) {
                 const auto mapping = segment.map(sizeof(Header), false);
                 const auto& header = *reinterpret_cast<const Header*>(mapping->data());

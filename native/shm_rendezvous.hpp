@@ -40,7 +40,7 @@ struct JoinFailure : std::exception {
 // Rank 0: create the segment and its header. Others get it from `listener` while that exists; where there are no such
 // sockets, or the config says so, the segment has a name instead. The name of a dead run is reused, that of a live one
 // refused.
-Segment make_segment(const TransportConfig& config, std::unique_ptr<RendezvousListener>& listener);
+Segment create_segment(const TransportConfig& config, std::unique_ptr<RendezvousListener>& listener);
 
 // Other ranks: wait for the segment of a live rank 0.
 Segment find_segment(const TransportConfig& config, int64_t deadline_ns);
@@ -56,7 +56,7 @@ void publish_rank(RankSlot& slot);
 bool creator_is_alive(const Header& header);
 
 // The creator of a segment, for messages.
-std::string creator_text(const Header& header);
+std::string describe_creator(const Header& header);
 
 // For loops that wait while ranks join: sleep a millisecond without the GIL, and let Ctrl-C through.
 void sleep_briefly();

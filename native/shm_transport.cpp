@@ -13,7 +13,6 @@
 #include <optional>
 
 #include "process.hpp"
-#include "shm_timing.hpp"
 
 namespace cobre::shm {
 namespace {
@@ -22,6 +21,10 @@ namespace {
 int64_t to_ns(double seconds) {
     if (seconds <= 0) return 0;
     return static_cast<int64_t>(std::clamp(seconds * 1e9, 1.0, 3.2e18));
+}
+
+void elements_to_bytes(std::vector<size_t>& sizes, size_t itemsize) {
+    for (size_t& size : sizes) size *= itemsize;
 }
 
 }  // namespace
@@ -62,7 +65,7 @@ Transport::~Transport() { close(); }
 void Transport::join() {
     const int64_t deadline = now_ns() + to_ns(config_.connect_timeout_s);
     std::unique_ptr<RendezvousListener> listener;  // closed when all have joined, or joining has failed
-    Segment segment = config_.rank == 0 ? make_segment(config_, listener) : find_segment(config_, deadline);
+    Segment segment = config_.rank == 0 ? create_segment(config_, listener) : find_segment(config_, deadline);
     try {
         check_header(segment);
         set_up(segment.map(segment.bytes(), true));
@@ -99,13 +102,13 @@ void Transport::check_header(const Segment& segment) const {
     const auto head = segment.map(sizeof(Header), false);
     const auto& header = *reinterpret_cast<const Header*>(head->data());
     if (header.layout_version != kLayoutVersion)
-        throw JoinFailure("rank 0 (" + creator_text(header) + ") runs another version of cobre (segment layout " +
+        throw JoinFailure("rank 0 (" + describe_creator(header) + ") runs another version of cobre (segment layout " +
                           std::to_string(header.layout_version) + ", this rank has layout " +
                           std::to_string(kLayoutVersion) + ")");
     if (header.size != config_.size)
         throw JoinFailure("COBRE_SHM_SIZE is " + std::to_string(config_.size) + " for rank " +
                           std::to_string(config_.rank) + " (pid " + std::to_string(getpid()) + ") but " +
-                          std::to_string(header.size) + " for rank 0 (" + creator_text(header) + ")");
+                          std::to_string(header.size) + " for rank 0 (" + describe_creator(header) + ")");
     if (header.total_bytes > segment.bytes())
         throw JoinFailure("segment " + config_.name + " is shorter than its header says");
 }
@@ -126,7 +129,7 @@ void Transport::set_up(std::shared_ptr<Mapping> mapping) {
                                 .condvar = header.wait_by_condvar != 0,
                                 .world_ranks = config_.world_ranks};
     barrier_ = std::make_unique<Barrier>(
-        control, barrier, [this](uint32_t rank) { return liveness_->dead(rank); },
+        control, barrier, [this](uint32_t rank) { return liveness_->is_dead(rank); },
         [this](double seconds, const std::vector<std::string>& missing) {
             if (on_wait_) on_wait_(seconds, missing);
         });
@@ -136,13 +139,13 @@ void Transport::set_up(std::shared_ptr<Mapping> mapping) {
 }
 
 void Transport::claim_slot() {
-    RankSlot& slot = barrier_->own();
-    int32_t nobody = 0;
+    RankSlot& slot = barrier_->own_slot();
+    int32_t unclaimed = 0;
     // acq_rel: of two processes that claim one rank, one loses here; rank 0 has had its slot since it created the
     // segment
-    if (!slot.pid.compare_exchange_strong(nobody, getpid(), std::memory_order_acq_rel) && nobody != getpid())
+    if (!slot.pid.compare_exchange_strong(unclaimed, getpid(), std::memory_order_acq_rel) && unclaimed != getpid())
         throw JoinFailure("rank " + std::to_string(config_.rank) + " is claimed by two processes: pid " +
-                          std::to_string(nobody) + " and pid " + std::to_string(getpid()) +
+                          std::to_string(unclaimed) + " and pid " + std::to_string(getpid()) +
                           " (both COBRE_SHM_RANK=" + std::to_string(config_.rank) + ")");
     publish_rank(slot);
 
@@ -184,6 +187,132 @@ void Transport::choose_spin_policy() {
     barrier_->set_spin_policy(spin_policy_for(config_.size, cores));
 }
 
+// The collectives: publish the call, then run it.
+
+Barrier& Transport::open_barrier() {
+    if (!barrier_) throw std::logic_error("this transport is closed");
+    return *barrier_;
+}
+
+// Publish what this rank calls, for messages of other ranks; returns the hash that the barrier compares.
+uint64_t Transport::publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t parameter,
+                                 uint64_t counts_hash, uint64_t location) {
+    const CurrentCall current = calls_.current_call();
+    if (described_call_.sequence == current.sequence) {
+        dtype = described_call_.dtype;
+        count = described_call_.count;
+        total = described_call_.total;
+        parameter = described_call_.parameter;
+        counts_hash = described_call_.counts_hash;
+    }
+    Call& call = open_barrier().own_slot().call;
+    // relaxed throughout: others read these after a barrier, or for a message that may be a little out of date
+    constexpr auto relaxed = std::memory_order_relaxed;
+    call.sequence.store(current.sequence, relaxed);
+    call.operation.store(static_cast<uint32_t>(current.operation), relaxed);
+    call.dtype.store(dtype, relaxed);
+    call.count.store(count, relaxed);
+    call.total.store(total, relaxed);
+    call.parameter.store(parameter, relaxed);
+    call.counts_hash.store(counts_hash, relaxed);
+    call.location.store(location, relaxed);
+    if (!current.label.empty()) {
+        uint64_t words[kLabelBytes / 8] = {};
+        std::memcpy(words, current.label.data(), std::min<size_t>(current.label.size(), kLabelBytes));
+        for (size_t i = 0; i < std::size(words); ++i) call.label[i].store(words[i], relaxed);
+    } else if (call.label[0].load(relaxed) != 0) {
+        for (auto& word : call.label) word.store(0, relaxed);
+    }
+    uint64_t hash = mix(static_cast<uint64_t>(current.operation), (uint64_t{dtype} << 32) | parameter);
+    hash = mix(hash, total);
+    return mix(hash, counts_hash);
+}
+
+void Transport::describe_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t parameter,
+                              uint64_t counts_hash) {
+    described_call_ = {.sequence = calls_.current_call().sequence,
+                       .dtype = dtype,
+                       .count = count,
+                       .total = total,
+                       .parameter = parameter,
+                       .counts_hash = counts_hash};
+}
+
+void Transport::enforce_operation_timeout(bool limited) {
+    constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+    open_barrier().override_operation_timeout(limited ? 0 : kNever);
+}
+
+void Transport::barrier() {
+    const InCall in_call(*this);
+    collectives_->barrier(publish_call(0, 0, 0, 0, 0, 0));
+}
+
+void Transport::broadcast(const TypedMemory& data, uint32_t root) {
+    const InCall in_call(*this);
+    const uint64_t hash = publish_call(data.dtype, data.count, data.count, root, 0, 0);
+    collectives_->broadcast(data.data, data.nbytes(), root, hash);
+}
+
+void Transport::allreduce(const TypedMemory& send, const TypedMemory& recv, ReduceOp op) {
+    const InCall in_call(*this);
+    const uint64_t hash = publish_call(send.dtype, send.count, send.count, static_cast<uint32_t>(op), 0, 0);
+    collectives_->allreduce(send.data, recv.data, send.count, send.itemsize, send.element, op, hash);
+}
+
+void Transport::allgatherv(const TypedMemory& send, const TypedMemory& recv, std::vector<size_t> counts,
+                           std::vector<size_t> displs) {
+    const InCall in_call(*this);
+    uint64_t counts_hash = 0, layout_hash = 0;
+    for (const size_t count : counts) counts_hash = mix(counts_hash, count);
+    elements_to_bytes(counts, recv.itemsize);
+    elements_to_bytes(displs, recv.itemsize);
+    GatherLayout layout{counts, displs};
+    for (uint32_t rank = 0; rank < config_.size; ++rank) {
+        layout_hash = mix(layout_hash, displs[rank]);
+        layout.max = std::max(layout.max, counts[rank]);
+        layout.total += counts[rank];
+    }
+    const uint64_t location = location_of(recv, layout_hash);
+    const uint64_t hash = publish_call(recv.dtype, send.count, layout.total / recv.itemsize, 0, counts_hash, location);
+    collectives_->allgatherv(send.data, recv.data, layout, location, hash);
+}
+
+void Transport::broadcast_parts(const TypedMemory& data, std::vector<size_t> counts, std::vector<size_t> displs,
+                                uint32_t root) {
+    const InCall in_call(*this);
+    elements_to_bytes(counts, data.itemsize);
+    elements_to_bytes(displs, data.itemsize);
+    GatherLayout layout{counts, displs};
+    uint64_t layout_hash = 0;
+    for (size_t part = 0; part < counts.size(); ++part) {
+        layout_hash = mix(layout_hash, displs[part]);
+        layout.total += counts[part];
+    }
+    const uint64_t location = location_of(data, layout_hash);
+    const uint64_t hash = publish_call(data.dtype, data.count, layout.total / data.itemsize, root, 0, location);
+    collectives_->broadcast_parts(data.data, layout, root, location, hash);
+}
+
+// Equal on two ranks only when they receive in the same shared memory with the same layout; 0: in private memory.
+uint64_t Transport::location_of(const TypedMemory& recv, uint64_t layout_hash) const {
+    for (const auto& weak : regions_) {
+        const std::shared_ptr<Region> region = weak.lock();
+        if (!region) continue;
+        const std::byte* base = region->mapping->data();
+        if (recv.data < base || recv.data + recv.nbytes() > base + region->bytes) continue;
+        return mix(mix(layout_hash, region->id), static_cast<uint64_t>(recv.data - base)) | 1;  // never 0
+    }
+    return 0;
+}
+
+void Transport::fence(const Region& region) {
+    const InCall in_call(*this);
+    collectives_->barrier(publish_call(0, 0, 0, region.id, 0, 0));
+}
+
+// The end.
+
 void Transport::abort(const std::string& text) {
     if (!barrier_ || fork_count_ != fork_generation()) return;
     // The record before the state: a rank that saw "broken" first would record that this one left, without the reason.
@@ -200,7 +329,8 @@ void Transport::close() {
         return;
     }
     // Only in a slot that this process has claimed: after a failed claim_slot() it is another process's.
-    if (barrier_ && barrier_->own().pid.load(std::memory_order_relaxed) == getpid()) barrier_->leave(RankState::closed);
+    if (barrier_ && barrier_->own_slot().pid.load(std::memory_order_relaxed) == getpid())
+        barrier_->leave(RankState::closed);
     if (in_call_) {
         close_after_call_ = true;
         barrier_->record_failure(Failure::left, {config_.rank},

@@ -7,13 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "operation.hpp"
+#include "comm_types.hpp"
 #include "shm_barrier.hpp"
 #include "shm_collectives.hpp"
 #include "shm_liveness.hpp"
 #include "shm_rendezvous.hpp"
 #include "shm_segment.hpp"
-#include "typed_memory.hpp"
 
 namespace cobre::shm {
 
@@ -81,10 +80,10 @@ private:
     std::string derived_name() const;
     void wait_for_late_ranks(int64_t deadline_ns);
     bool has_live_creator(const Segment& segment) const;
-    int first_failure(int own, uint64_t hash, Gil& gil);
-    bool share_pid_namespace();
-    int share_unnamed(Region& region, size_t mapped, uint64_t hash, Gil& gil);
-    int share_by_name(Region& region, size_t mapped, uint64_t hash, Gil& gil);
+    int first_failure(int own_outcome, uint64_t hash, Gil& gil);
+    bool same_pid_namespace();
+    int create_unnamed(Region& region, size_t mapped_bytes, uint64_t hash, Gil& gil);
+    int create_by_name(Region& region, size_t mapped_bytes, uint64_t hash, Gil& gil);
     void claim_slot();
     void choose_spin_policy();
     void finish_close();
@@ -102,7 +101,7 @@ private:
     std::unique_ptr<LivenessMonitor> liveness_;
     std::unique_ptr<Collectives> collectives_;
     std::vector<std::weak_ptr<Region>> regions_;
-    CallDescription described_;
+    CallDescription described_call_;
     uint32_t next_region_ = 1;
     bool in_call_ = false;
     bool close_after_call_ = false;

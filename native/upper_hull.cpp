@@ -1,5 +1,5 @@
-#include "upper_hull.hpp"
-
+// The upper side of the convex hull of points over a plane; see cobre.sddp.hydro_models.fpha_fitting. Plain arithmetic in
+// a fixed order, so that bits are the same on every processor.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +12,8 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "bindings.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -8,11 +8,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "instrumented"
-_COLLECTIVES = ("shm_barrier", "shm_failure", "shm_collectives", "operation", "reduce", "copy", "process")
+_COLLECTIVES = ("shm_barrier", "shm_failure", "shm_collectives", "shm_copy", "reduce", "process")
 _JOINING = ("shm_liveness", "shm_rendezvous", "shm_rendezvous_socket", "shm_segment")
 PROGRAMS = {
     "threads": (*_COLLECTIVES, "thread_pool"),
-    "transport": (*_COLLECTIVES, *_JOINING, "shm_transport", "shm_transport_calls", "shm_transport_regions"),
+    "transport": (*_COLLECTIVES, *_JOINING, "shm_transport", "shm_regions"),
 }
 """The programs of this folder that need no interpreter, and the native files of each."""
 

@@ -14,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "gil.hpp"
 #include "process.hpp"
 #include "shm_barrier.hpp"
 #include "shm_collectives.hpp"

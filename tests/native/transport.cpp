@@ -13,7 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include "gil.hpp"
 #include "shm_transport.hpp"
 
 // No interpreter here: nothing to release, and no signal handlers.

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "hash.hpp"
+#include "comm_types.hpp"
 #include "process.hpp"
 #include "shm_transport.hpp"
 
@@ -48,8 +48,8 @@ int outcome_of(Action&& action) {
 }  // namespace
 
 // Exchange the outcomes of all ranks; returns the first that is not 0.
-int Transport::first_failure(int own, uint64_t hash, Gil& gil) {
-    open_barrier().own().outcome.store(own, std::memory_order_relaxed);  // read after the next barrier
+int Transport::first_failure(int own_outcome, uint64_t hash, Gil& gil) {
+    open_barrier().own_slot().outcome.store(own_outcome, std::memory_order_relaxed);  // read after the next barrier
     open_barrier().arrive_and_wait(hash, gil);
     int code = 0;
     for (uint32_t rank = 0; rank < config_.size && code == 0; ++rank)
@@ -58,7 +58,7 @@ int Transport::first_failure(int own, uint64_t hash, Gil& gil) {
     return code;
 }
 
-bool Transport::share_pid_namespace() {
+bool Transport::same_pid_namespace() {
     for (uint32_t rank = 0; rank < config_.size; ++rank)
         if (open_barrier().control().slots[rank].pid_namespace.load(std::memory_order_relaxed) != pid_namespace())
             return false;
@@ -67,25 +67,25 @@ bool Transport::share_pid_namespace() {
 
 // Rank 0 creates an object without a name, the others open it through rank 0's descriptor in /proc: nothing can be left
 // behind, and no other process can have taken the name.
-int Transport::share_unnamed(Region& region, size_t mapped, uint64_t hash, Gil& gil) {
+int Transport::create_unnamed(Region& region, size_t mapped_bytes, uint64_t hash, Gil& gil) {
     Header& header = *open_barrier().control().header;
     std::optional<Segment> segment;  // rank 0's stays open until all have theirs
-    const int made = outcome_of([&] {
+    const int created = outcome_of([&] {
         if (config_.rank != 0) return 0;
         try {
-            segment.emplace(config_.in_memory ? Segment::create_in_memory(mapped, config_.memory_limit_bytes)
-                                              : Segment::create_unnamed(mapped));
+            segment.emplace(config_.in_memory ? Segment::create_in_memory(mapped_bytes, config_.memory_limit_bytes)
+                                              : Segment::create_unnamed(mapped_bytes));
         } catch (const std::system_error& error) {
             if (Segment::is_unsupported(error.code().value())) return kUnsupported;
             throw;
         }
-        region.mapping = segment->map(mapped, false);
+        region.mapping = segment->map(mapped_bytes, false);
         header.region_descriptor.store(segment->descriptor(),
                                        std::memory_order_relaxed);  // read after the next barrier
         header.region_inode.store(segment->inode(), std::memory_order_relaxed);
         return 0;
     });
-    if (const int code = first_failure(made, hash, gil)) return code;
+    if (const int code = first_failure(created, hash, gil)) return code;
     const int opened = outcome_of([&] {
         if (config_.rank == 0) return 0;
         try {
@@ -96,14 +96,14 @@ int Transport::share_unnamed(Region& region, size_t mapped, uint64_t hash, Gil& 
             const int code = error.code().value();
             return code == EMFILE || code == ENFILE || code == ENOMEM ? code : kUnsupported;
         }
-        region.mapping = segment->map(mapped, false);
+        region.mapping = segment->map(mapped_bytes, false);
         return 0;
     });
     return first_failure(opened, hash, gil);
 }
 
 // Rank 0 creates an object with a name, the others open it, and rank 0 unlinks the name before any rank continues.
-int Transport::share_by_name(Region& region, size_t mapped, uint64_t hash, Gil& gil) {
+int Transport::create_by_name(Region& region, size_t mapped_bytes, uint64_t hash, Gil& gil) {
     const std::string name = derived_name();
     // Every rank unlinks the name when it leaves by an exception: rank 0 may have died before it could.
     struct Unlinker {
@@ -113,14 +113,14 @@ int Transport::share_by_name(Region& region, size_t mapped, uint64_t hash, Gil& 
             if (armed) shm_unlink(name.c_str());
         }
     } unlinker{name};
-    const int made = outcome_of([&] {
-        if (config_.rank == 0) region.mapping = Segment::create(name, mapped).map(mapped, false);
+    const int created = outcome_of([&] {
+        if (config_.rank == 0) region.mapping = Segment::create(name, mapped_bytes).map(mapped_bytes, false);
         return 0;
     });
-    int code = first_failure(made, hash, gil);
+    int code = first_failure(created, hash, gil);
     if (code == 0) {
         const int opened = outcome_of([&] {
-            if (config_.rank != 0) region.mapping = Segment::open(name).map(mapped, false);
+            if (config_.rank != 0) region.mapping = Segment::open(name).map(mapped_bytes, false);
             return 0;
         });
         code = first_failure(opened, hash, gil);
@@ -135,13 +135,13 @@ int Transport::share_by_name(Region& region, size_t mapped, uint64_t hash, Gil& 
 std::shared_ptr<Region> Transport::create_region(size_t bytes, uint32_t dtype) {
     const InCall in_call(*this);
     const uint64_t hash = publish_call(dtype, bytes, bytes, 0, 0, 0);
-    const size_t mapped = round_up(std::max<size_t>(bytes, 1), kPage);
+    const size_t mapped_bytes = round_up(std::max<size_t>(bytes, 1), kPage);
     auto region = std::make_shared<Region>(Region{nullptr, bytes, next_region_++});
     Gil gil;
     open_barrier().arrive_and_wait(hash, gil);  // all agree on the call before anything is allocated
     gil.release();
-    int code = share_pid_namespace() ? share_unnamed(*region, mapped, hash, gil) : kUnsupported;
-    if (code == kUnsupported) code = config_.in_memory ? EOPNOTSUPP : share_by_name(*region, mapped, hash, gil);
+    int code = same_pid_namespace() ? create_unnamed(*region, mapped_bytes, hash, gil) : kUnsupported;
+    if (code == kUnsupported) code = config_.in_memory ? EOPNOTSUPP : create_by_name(*region, mapped_bytes, hash, gil);
     if (code != 0) throw std::system_error(code, std::generic_category(), "shared region");
     std::erase_if(regions_, [](const auto& weak) { return weak.expired(); });
     regions_.push_back(region);

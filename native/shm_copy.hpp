@@ -1,4 +1,5 @@
-// Learns how to write into the window: through the cache, or past it with streaming stores.
+// Copies between private memory and the shared window, through the cache or past it with streaming stores, and what
+// learns which of the two to use.
 //
 // When two ranks share a last-level cache, data written through it reaches the reader fastest. When they do not (other
 // core complex, other socket, a virtual machine that was moved), fetching modified lines from the other cache is slower
@@ -11,6 +12,12 @@
 #include <cstdint>
 
 namespace cobre::shm {
+
+// For memory that is read again soon: keep it in the cache.
+void copy_cached(void* to, const void* from, size_t bytes);
+
+// For memory that no core reads soon: streaming stores past the cache, when the copy is long enough to gain from them.
+void copy_streaming(void* to, const void* from, size_t bytes);
 
 // The choice for one operation and one range of sizes. A trial of the alternative takes two calls, of which the second
 // is timed: other ranks may see the new choice one call late.
@@ -29,12 +36,12 @@ public:
             --trial_;
         } else if (trial_ == 1) {
             trial_ = age_ = 0;
-            other_known_ = true;
+            alternative_known_ = true;
             if (cost < kClearlyBetter * cost_) {
                 best_ = !best_;
                 cost_ = cost;
             }
-            when_chosen_ = cost_;
+            cost_when_chosen_ = cost_;
         } else {
             cost_ = cost_ == 0 ? cost : cost_ + (cost - cost_) / 4;
         }
@@ -42,8 +49,8 @@ public:
 
 private:
     bool is_trial_due() const {
-        if (!other_known_) return cost_ > 0;
-        return age_ >= kTrialInterval || (age_ >= kTrialIntervalIfSlower && cost_ > kMuchSlower * when_chosen_);
+        if (!alternative_known_) return cost_ > 0;
+        return age_ >= kTrialInterval || (age_ >= kTrialIntervalIfSlower && cost_ > kMuchSlower * cost_when_chosen_);
     }
 
     // Calls from one trial to the next: fewer once the present choice costs kMuchSlower times what it did when chosen.
@@ -53,11 +60,11 @@ private:
     static constexpr double kMuchSlower = 1.4;     // ratio of costs
     static constexpr double kClearlyBetter = 0.9;  // ratio of costs; a smaller gain is noise, and nothing changes
     bool best_ = false;                            // true: past the cache
-    bool other_known_ = false;
+    bool alternative_known_ = false;
     uint32_t trial_ = 0;
     uint32_t age_ = 0;
     double cost_ = 0;  // ticks per byte, of the present choice; 0: unknown
-    double when_chosen_ = 0;
+    double cost_when_chosen_ = 0;
 };
 
 // Rank 0 measures and decides; the others follow what it last wrote into the segment.

@@ -1,4 +1,4 @@
-#include "copy.hpp"
+#include "shm_copy.hpp"
 
 #include "wide_instructions.hpp"
 
@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace cobre {
+namespace cobre::shm {
 namespace {
 
 #if defined(__x86_64__)
@@ -73,4 +73,4 @@ void copy_streaming(void* to, const void* from, size_t bytes) {
     if (bytes) std::memcpy(to, from, bytes);
 }
 
-}  // namespace cobre
+}  // namespace cobre::shm
