@@ -24,7 +24,7 @@ from typing import Any, NoReturn, Self
 from cobre._native import PARENT_DEATH_SIGNAL, kill_group_with_parent, kill_process_group
 from cobre.comm.launch.child_program import FORK_SERVER
 from cobre.comm.launch.messages import MESSAGE_VARIABLE, MESSAGES, Output
-from cobre.comm.launch.orphan_reaper import unlink_segments
+from cobre.comm.launch.orphan_reaper import state_of, unlink_segments
 from cobre.comm.launch.payload import TaskReader, ending_of
 from cobre.comm.launch.rank_main import RankDescriptors, end_silently_on_interrupt, remember_open_files, run_as_rank
 from cobre.comm.launch.spawning import (
@@ -202,11 +202,7 @@ class ForkedChild:
 
     def has_exited(self) -> bool:
         """Return whether it is a zombie; used only if there were too many open files for a pidfd."""
-        try:
-            stat = Path(f"/proc/{self.pid}/stat").read_text()
-        except OSError:
-            return True
-        return stat.rpartition(")")[2].split()[0] in "ZX"
+        return state_of(self.pid) in ("", "Z", "X")
 
     def wait(self) -> int:
         """Reap the rank and return its exit code: -SIGKILL if the fork server has died, which kills its ranks."""

@@ -90,11 +90,25 @@ class ProcessGroup:
 
 def start_ticks_of(pid: int) -> int:
     """Return the start time of a process, zombies included, in clock ticks since boot; 0: unknown."""
+    fields = _stat_fields(pid)
+    return int(fields[19]) if len(fields) > 19 else 0
+
+
+def state_of(pid: int) -> str:
+    """Return the state of a process as /proc names it, such as "R", "T" (stopped), "Z" (zombie); empty: unknown."""
+    return "".join(_stat_fields(pid)[:1])
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat after the command name, which may contain anything.
+
+    Empty without the file.
+    """
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:  # noqa: PTH123 - pathlib would triple the start
-            return int(stream.read().rpartition(b")")[2].split()[19])
-    except (OSError, IndexError):
-        return 0
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:  # noqa: PTH123 - pathlib would triple the start
+            return stream.read().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def unlink_segments(names: set[str]) -> None:

@@ -15,7 +15,7 @@ from typing import IO, Protocol, Self
 
 from cobre.comm.launch.fork_server import ForkServer, can_fork
 from cobre.comm.launch.messages import Output, Stream, discard
-from cobre.comm.launch.orphan_reaper import ProcessGroup, start_ticks_of
+from cobre.comm.launch.orphan_reaper import ProcessGroup, start_ticks_of, state_of
 from cobre.comm.launch.payload import ResultReader
 from cobre.comm.launch.signals import interrupts_blocked
 from cobre.comm.launch.spawning import Environment, RankPipes, RankSpec, SharedDescriptors, spawn
@@ -75,7 +75,7 @@ class RankProcess:
     def stop(self, signum: signal.Signals) -> None:
         """Signal the group so that the rank ends: from now on its failure is a consequence, not the cause."""
         self.was_stopped = True
-        self.was_frozen = self.was_frozen or _is_frozen(self.pid)
+        self.was_frozen = self.was_frozen or state_of(self.pid) in ("T", "t")
         self.signal_group(signum)
 
     def signal_group(self, signum: signal.Signals) -> None:
@@ -103,14 +103,6 @@ class RankProcess:
     def stderr_tail(self) -> str:
         """The last lines that the rank wrote to stderr, for error reports."""
         return "\n".join(self._errors.tail)
-
-
-def _is_frozen(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:  # it has ended, or there is no such file on this platform
-        return False
-    return stat.rpartition(")")[2].split()[0] in "Tt"
 
 
 # The orphan reaper: a small process that outlives the launcher, and kills the ranks' process groups if that dies.
