@@ -101,10 +101,10 @@ def train(
         resume=resume,
         time_limit_s=time_limit_s,
     )
-    given, overrides = case_and_overrides(case, config_overrides, iterations)
-    source = CaseRequest(given, overrides, placement.threads, plugins=plugins)
+    checked, overrides = case_and_overrides(case, config_overrides, iterations)
+    source = CaseRequest(checked, overrides, placement.threads, plugins=plugins)
     with raising_worker_errors(), _progress_listener(progress_callback, show=progress) as emit:
-        result = _first(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
+        result = _of_rank_0(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
     pass_on_termination(result.stop_kind)
     return result
 
@@ -143,22 +143,22 @@ def simulate(
     >>> {"buses", "costs", "hydros", "thermals"} <= set(result.tables)
     True
     """
-    from cobre.study.simulation import simulate_rank  # which training does not need
+    from cobre.study.simulation import simulate_rank  # training does not need it
 
     exit_if_terminated()
     scenarios = checked_count("scenarios", scenarios, MAX_COUNT)
     check_policy("policy", policy)
     plugins = checked_plugins(risk_measure, simulation_sampler=sampler)
     placement = script_placement(WorldRequest(backend, num_workers, threads, comm))
-    stored = Path(policy) if isinstance(policy, str) else policy
-    given, overrides = case_and_overrides(case, config_overrides)
-    source = CaseRequest(given, overrides, placement.threads, plugins=plugins)
+    policy = Path(policy) if isinstance(policy, str) else policy
+    checked, overrides = case_and_overrides(case, config_overrides)
+    source = CaseRequest(checked, overrides, placement.threads, plugins=plugins)
     with raising_worker_errors():
-        return _first(run_in(placement, simulate_rank, (source, stored, scenarios, placement.is_joined), no_events))
+        return _of_rank_0(run_in(placement, simulate_rank, (source, policy, scenarios, placement.is_joined), no_events))
 
 
-def _first(values: Sequence[Result | None]) -> Result:
-    """Return the value of rank 0, which every placement has."""
+def _of_rank_0(values: Sequence[Result | None]) -> Result:
+    """Return the value of rank 0. Raises RuntimeError if there is none."""
     if values[0] is None:
         raise RuntimeError("rank 0 gave no result")
     return values[0]
@@ -166,7 +166,7 @@ def _first(values: Sequence[Result | None]) -> Result:
 
 @contextmanager
 def _progress_listener(callback: ProgressCallback | None, *, show: bool) -> Iterator[EventListener]:
-    """Yield the listener for a callback; without one, a notebook shows progress if `show` is set."""
+    """Yield the listener for a callback; without one a notebook shows progress if `show` is set."""
     if callback is not None or not show:
         yield progress_listener(callback)
         return
@@ -175,7 +175,7 @@ def _progress_listener(callback: ProgressCallback | None, *, show: bool) -> Iter
 
 
 def progress_listener(callback: ProgressCallback | None) -> EventListener:
-    """Return a listener that calls back with a `ProgressEvent` for each worker at every iteration."""
+    """Return a listener that calls back with a `ProgressEvent` of each worker in every iteration."""
 
     def emit(event: Event) -> None:
         if callback is None or event["event"] != "iteration":

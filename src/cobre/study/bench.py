@@ -1,8 +1,8 @@
-"""Benchmark of the stages of a case on one core, and an estimate of the whole study on many.
+"""Benchmark of a case on one core, stage by stage, and an estimate of the whole study on many cores.
 
-A few short iterations: the first from a cold start, the others with bases and cuts; the last one counts. Paths go
-through all stages; the backward pass solves all of them with all openings, or a sample of them, and the others are
-taken as its mean. Times are CPU seconds of this process, so that other load of the machine hardly matters.
+A few short iterations are timed: the first from a cold start, the others with bases and cuts; the last one counts.
+Forward passes go through all stages; the backward pass goes through all or a sample of them, whose mean stands for the
+others. Times are CPU seconds of this process, which depend little on other load of the machine.
 """
 
 import time
@@ -31,7 +31,7 @@ from cobre.study.training import training_context
 
 @dataclass(frozen=True, slots=True)
 class StageCost:
-    """One stage in one round; `forward_s` and `backward_s` are CPU seconds of a solve, None: not measured."""
+    """The cost of a stage in a round; `forward_s` and `backward_s` are CPU seconds of a solve, None: not measured."""
 
     stage: int
     rows: int
@@ -98,18 +98,18 @@ class Benchmark:
 
     @property
     def cut_bytes(self) -> int:
-        """Memory of all cuts, once on each node, with the room that is kept ready for more."""
+        """Memory of all cuts on each node, spare capacity included."""
         return slots_in_memory(self.iterations, self.forward_passes, self.bytes_per_cut) * self.bytes_per_cut
 
     @property
     def state_bytes(self) -> int:
-        """Memory of the visited states that are kept, once on each node, with the room that is kept ready for more."""
+        """Memory of the visited states on each node, spare capacity included."""
         iteration_bytes = self.forward_passes * self.bytes_per_state
         return iterations_in_memory(self.iterations, iteration_bytes, self.state_window) * iteration_bytes
 
     @property
     def stages(self) -> tuple[StageCost, ...]:
-        """Stage costs of the last round, with as many cuts as were made by then."""
+        """Stage costs of the last round, which has the most cuts."""
         return self.rounds[-1]
 
     @property
@@ -119,21 +119,18 @@ class Benchmark:
 
     @property
     def forward_path_s(self) -> float:
-        """A path from the first stage to the last."""
+        """CPU seconds of a path from the first stage to the last."""
         return sum(cost.forward_s for cost in self.stages)
 
     @property
     def backward_path_s(self) -> float:
-        """All openings of all stages but the first, at the trial points of one path."""
+        """CPU seconds of all openings of all stages but the first, at the trial points of one path."""
         known = [cost.backward_s for cost in self.sampled if cost.backward_s is not None]
         mean = sum(known) / len(known)
         return sum(cost.openings * (mean if cost.backward_s is None else cost.backward_s) for cost in self.stages[1:])
 
     def estimate(self, cores: int) -> Estimate:
-        """Estimate times; the core with the largest share of paths, then of blocks of openings, decides.
-
-        Exchanges and waiting are left out.
-        """
+        """Estimate wall times by the core with the most paths, or blocks of openings; without exchanges and waiting."""
         chains = -(-self.stages[0].openings // self.bound_chain)
         bound_s = self.bound_s * -(-chains // cores) / chains
         forward_s = -(-self.forward_passes // cores) * self.forward_path_s
@@ -146,7 +143,7 @@ class Benchmark:
 def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Benchmark:
     """Time a case on one thread, at the trial points of `paths` paths.
 
-    stages: of how many the backward solves are timed; None: of all. rounds: short iterations; more have more cuts.
+    stages: number of stages whose backward solves are timed; None: all. rounds: short iterations; cuts grow with them.
     """
     began = time.process_time()
     study = prepare(case)
@@ -159,7 +156,7 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         for number in range(1, rounds + 1):
             costs.append(_Round(context, number, sample).run())
             bound_began = time.process_time()
-            lower_bound(context, number)  # in a large first stage it starts from the bases of the one before
+            lower_bound(context, number)  # in a large first stage it starts from the bases of the last round
             bound_s = time.process_time() - bound_began
         widths = [len(context.pool.components(stage)) for stage in range(context.pool.num_stages)]
         context.pool.close()
@@ -190,9 +187,9 @@ def _state_bytes(config: Config, widths: Sequence[int], dimension: int) -> int:
     return 8 * sum(widths[:-1]) if selection is not None and selection.reads_states else 0
 
 
-def sampled_stages(count: int, most: int | None) -> list[int]:
-    """Return stages after the first, evenly spread, the last one included."""
-    stages = np.linspace(count - 1, 1, min(most or count, count - 1))
+def sampled_stages(count: int, limit: int | None) -> list[int]:
+    """Return at most `limit` stages after the first, evenly spread, the last one included."""
+    stages = np.linspace(count - 1, 1, min(limit or count, count - 1))
     return sorted({round(stage) for stage in stages})
 
 
@@ -208,18 +205,18 @@ class _Round:
     positions: list[Any] = field(default_factory=list)
 
     def run(self) -> tuple[StageCost, ...]:
-        """Run the short iteration; what every stage cost."""
+        """Run the short iteration; return the cost of every stage."""
         context = self.context
         forward = [self._forward(stage) for stage in range(context.problem.num_stages)]
         slots = context.pool.reserve_slots(self.number, context.split.total)
-        nothing = np.zeros((len(forward), context.split.total))  # costs of paths, which are not needed here
-        paths = Paths(np.stack(self.states[:-1]), self.bases, self.positions, nothing, nothing)
-        # The stage after one of the sample makes the cuts that it is solved with.
-        swept = sorted({near for stage in self.sample for near in (stage, stage + 1)} - {len(forward)}, reverse=True)
-        backward = {stage: self._backward(stage, slots, paths) for stage in swept}
+        unused_costs = np.zeros((len(forward), context.split.total))
+        paths = Paths(np.stack(self.states[:-1]), self.bases, self.positions, unused_costs, unused_costs)
+        # A sampled stage is solved with the cuts that its successor has made.
+        solved = sorted({near for stage in self.sample for near in (stage, stage + 1)} - {len(forward)}, reverse=True)
+        backward = {stage: self._backward(stage, slots, paths) for stage in solved}
         context.state.bases = first_bases(paths)
-        known = {stage: backward[stage] for stage in self.sample}
-        return tuple(self._cost(stage, seconds, known.get(stage)) for stage, seconds in enumerate(forward))
+        sampled = {stage: backward[stage] for stage in self.sample}
+        return tuple(self._cost(stage, seconds, sampled.get(stage)) for stage, seconds in enumerate(forward))
 
     def _forward(self, stage: int) -> float:
         """Return CPU seconds of one solve of the forward pass at a stage."""
@@ -229,7 +226,7 @@ class _Round:
             self.states.append(np.tile(problem.initial_state, (context.split.total, 1)))
         state, step = self.states[-1], forward_step(context, self.number, stage)
         given = (step.cuts, step.realisations, step.realisation_index, step.bases)
-        step = Step(stage, *given, basis_index=step.basis_index)  # never carries a basis
+        step = Step(stage, *given, basis_index=step.basis_index)  # without a carried basis
         batch = context.solve_paths(Phase.FORWARD, self.number, [step], state, PathOutputs(basis=True))
         self.bases.append(Bases(batch.basis_status[0], batch.basis_cuts[0]))
         chains = context.backward_chains
@@ -238,7 +235,7 @@ class _Round:
         return (time.process_time() - began) / len(state)
 
     def _backward(self, stage: int, slots: range, paths: Paths) -> tuple[float, SolveStatistics]:
-        """Return CPU seconds of an opening's solve, and what the solver did."""
+        """Return CPU seconds of a backward solve, and the statistics of the solver."""
         context, began = self.context, time.process_time()
         context.meter.restart()
         for plan in plan_backward(context, paths, slots, [stage]):

@@ -1,4 +1,4 @@
-"""Upper bounds of a stored policy that are valid under a risk measure, for `cobre bound` and `cobre.bound`."""
+"""Upper bounds of a policy, valid under a risk measure, too, for `cobre bound` and `cobre.bound`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,21 +44,21 @@ _UNKNOWN_PROBLEM = (
 
 
 class NothingToBoundError(OutputError):
-    """No policy, or no case, where a bound should be found."""
+    """A bound that was requested without a policy or a case."""
 
     remedy = "give the output directory of a run, or a case and its policy"
 
 
 class CaseChangedError(PolicyIncompatibleError):
-    """A policy that was trained on another problem than the case describes; usually a file has changed since."""
+    """A policy that was trained on another problem than that of the case; usually a file has changed since."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyBound:
-    """An upper bound of a policy. is_risk_averse: what is bounded is a nested risk, not an expectation.
+    """An upper bound of a policy. is_risk_averse: of its nested risk, not of its expected cost.
 
-    notes: what a reader should know before relying on it. lower_bound_is_valid: False where the cost-to-go is not
-    convex, so that the lower bound may be above the cost of the policy.
+    notes: restrictions of its validity. lower_bound_is_valid: False where the cost-to-go is not convex, so that the
+    lower bound may be above the cost of the policy.
     """
 
     bound: UpperBound
@@ -82,7 +82,7 @@ class PolicyBound:
 
     @property
     def lower_bound(self) -> float:
-        """The lower bound that belongs to it, in $."""
+        """The lower bound of the same cuts, $."""
         return self.bound.lower_bound
 
     @property
@@ -142,14 +142,14 @@ class PolicyBound:
 class BoundRequest:
     """The policy to bound. trained: the case of the policy's run, as the run recorded it.
 
-    keep_in: the output directory that the result is written to.
+    output: the output directory that the result is written to; None: nowhere.
     """
 
     case: CaseRequest
     policy: Policy | Path
     plan: BoundPlan
     trained: TrainedCase | None = None
-    keep_in: Path | None = None
+    output: Path | None = None
 
 
 def bound(
@@ -212,13 +212,13 @@ def bound_request(
 ) -> BoundRequest:
     """Locate case and policy; raises `NothingToBoundError` when one of them is missing.
 
-    moved_to: where the case of the run is now. Settings that the run was given beside its case apply here, too.
+    moved_to: the present directory of the case of the run. Overrides of the run apply here, too.
     """
-    found, stored, keep_in = _case_and_policy(case, policy, moved_to)
+    located, stored, output = _case_and_policy(case, policy, moved_to)
     trained = case_of_policy(stored)
-    settings = trained.overrides if trained is not None and isinstance(found, Path) else None
-    given, overrides = case_and_overrides(found, settings or None)
-    return BoundRequest(CaseRequest(given, overrides, threads), stored, plan, trained, keep_in)
+    settings = trained.overrides if trained is not None and isinstance(located, Path) else None
+    checked, overrides = case_and_overrides(located, settings or None)
+    return BoundRequest(CaseRequest(checked, overrides, threads), stored, plan, trained, output)
 
 
 def _at_least_two(paths: int) -> int:
@@ -241,17 +241,17 @@ def bound_rank(comm: Backend, request: BoundRequest, emit: EventListener) -> Pol
     context = training_context(comm, ready.study, ready.solver, paths=1)
     fill_pool(context.pool, policy, ready.study)
     bound = find_upper_bound(context, request.plan)
-    found = PolicyBound(bound, ready.study.is_risk_averse, notes, lower_bound_is_valid=is_valid)
+    result = PolicyBound(bound, ready.study.is_risk_averse, notes, lower_bound_is_valid=is_valid)
     context.team.close()
     context.pool.close()
-    if comm.rank == 0 and request.keep_in is not None:
-        write_bound(request.keep_in, found)
+    if comm.rank == 0 and request.output is not None:
+        write_bound(request.output, result)
     comm.check_failures()
-    return found
+    return result
 
 
 def _checked_problem(ready: ReadyStudy, policy: Policy, trained: TrainedCase | None) -> tuple[str, ...]:
-    """Raise for a policy of another problem; a note for one that does not say what it was trained on."""
+    """Raise CaseChangedError for a policy of another problem; return a note for one that records no problem."""
     how = difference_in_words(policy, ready.study, trained, ready.folder)
     if how is not None:
         where = "this case" if ready.folder is None else str(ready.folder)
@@ -262,25 +262,25 @@ def _checked_problem(ready: ReadyStudy, policy: Policy, trained: TrainedCase | N
     return () if policy.problem else (_UNKNOWN_PROBLEM,)
 
 
-def write_bound(output: Path, found: PolicyBound) -> None:
+def write_bound(output: Path, bound: PolicyBound) -> None:
     """Write bound.json of an output directory, for its report."""
-    write_json(output / BOUND_FILE, found.as_dict())
+    write_json(output / BOUND_FILE, bound.as_dict())
 
 
 def _case_and_policy(
     case: Case | str | Path, policy: Policy | str | Path | None, moved_to: Path | None
 ) -> tuple[Case | Path, Policy | Path, Path | None]:
-    """Return the case, its policy, and where to write the result: nowhere when the policy was named."""
+    """Return the case, its policy and the output directory, None where the policy was named."""
     if policy is not None:
         check_policy("policy", policy)
         return Path(case) if isinstance(case, str) else case, Path(policy) if isinstance(policy, str) else policy, None
     if isinstance(case, Case):
         raise ValueError("a case in memory has no policy: give one, such as cobre.train(case).policy")
-    return _of_directory(Path(case), moved_to)
+    return _locate_in(Path(case), moved_to)
 
 
-def _of_directory(folder: Path, moved_to: Path | None) -> tuple[Path, Path, Path]:
-    """Take a folder as the output directory of a run, or as a case with the output directory inside it."""
+def _locate_in(folder: Path, moved_to: Path | None) -> tuple[Path, Path, Path]:
+    """Locate case and policy by the output directory of a run, or by a case with its output directory inside."""
     output = folder if (folder / STUDY_FILE).exists() else folder / OUTPUT
     if not find_policy_file(output).exists():
         missing = _missing_input(folder, output)
@@ -291,10 +291,11 @@ def _of_directory(folder: Path, moved_to: Path | None) -> tuple[Path, Path, Path
 
 
 def _case_folder(run: Path) -> Path:
-    named = None if (found := case_of_run(run)) is None else found.folder
-    if named is not None and named.is_dir():
-        return named
-    where = "was in memory" if named is None else f"{named} no longer exists"
+    trained = case_of_run(run)
+    folder = None if trained is None else trained.folder
+    if folder is not None and folder.is_dir():
+        return folder
+    where = "was in memory" if folder is None else f"{folder} no longer exists"
     raise NothingToBoundError(f"the case of {run} {where}: give its directory, cobre bound {run} --case DIR")
 
 

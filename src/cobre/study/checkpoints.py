@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a training run needs to resume with the same bits, and how it is read back."""
+"""Checkpoints: what a training run needs to resume with the same bits, when it is written, and how it is restored."""
 
 import math
 import re
@@ -39,7 +39,7 @@ from cobre.solver.batches import Bases
 from cobre.study.preparation.fingerprint import Fingerprint
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS, TrainingRequest
 
-# Files that rank 0 reads for all: small ones whole, large ones piece by piece, to ranks that need the piece.
+# Files that only rank 0 reads: small arrays are broadcast whole, large ones in pieces, to ranks that need them.
 
 
 def share_bytes(comm: Communicator, content: bytes, label: str) -> memoryview:
@@ -62,20 +62,23 @@ class LargeArrays:
         self.shapes = shapes
 
     def read_on_rank_0(self, name: str, start: int, count: int) -> Floats | None:
-        """Read some consecutive numbers on rank 0; None elsewhere."""
+        """Read consecutive numbers on rank 0; return None on the others."""
         return None if self._file is None else self._file.part(name, start, count)
 
-    def part(self, name: str, start: int, count: int, *, for_all: bool) -> Floats | None:
-        """Read consecutive numbers on rank 0 and, with `for_all`, on all ranks, which then all must call; else None."""
-        found = self.read_on_rank_0(name, start, count)
+    def read(self, name: str, start: int, count: int, *, for_all: bool) -> Floats | None:
+        """Read consecutive numbers on rank 0 and, with `for_all`, broadcast them; return None on ranks without them.
+
+        Collective with `for_all`.
+        """
+        numbers = self.read_on_rank_0(name, start, count)
         if not for_all:
-            return found
-        table = np.empty(count) if found is None else found
+            return numbers
+        table = np.empty(count) if numbers is None else numbers
         self._comm.broadcast(table, 0, label="piece of the checkpoint")
         return table
 
     def broadcast(self, table: NDArray[Any]) -> None:
-        """Overwrite the table of every other rank by that of rank 0."""
+        """Broadcast a table of rank 0."""
         self._comm.broadcast(table.reshape(-1), 0, label="facts of the checkpoint")
 
     def close(self) -> None:
@@ -88,7 +91,7 @@ SUFFIX = ".ckpt"
 _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts", "cuts_active")
-_CHANCES = "chances_of_openings"  # stage after stage; only where paths are drawn by the weights of the risk measure
+_CHANCES = "chances_of_openings"  # by stage; only where paths are drawn by the weights of the risk measure
 _FIRST_STAGE_ENDS = "history_first_stage_ends"  # of the latest iterations; only where a stopping rule reads them
 _STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
 _BOUND_BASES, _BOUND_CUTS = "bound_bases", "bound_basis_cuts"  # by opening; only of a large first stage
@@ -98,7 +101,7 @@ _TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
 
 
 class CheckpointError(CobreError):
-    """There is nothing to resume from, or it belongs to another run."""
+    """A checkpoint that does not exist, is damaged, or belongs to another run."""
 
     remedy = "resume with the case and settings of the checkpoint, or run without --resume"
 
@@ -115,7 +118,7 @@ class Checkpoint:
 
     @property
     def iteration(self) -> int:
-        """The number of the last iteration that it holds."""
+        """The number of its last iteration."""
         return len(self.history)
 
 
@@ -126,12 +129,12 @@ def list_checkpoints(folder: Path) -> list[Path]:
 
 
 def iteration_of(path: Path) -> int:
-    """Return the iteration after which a checkpoint was written, by its name."""
+    """Return the iteration of a checkpoint, from its name."""
     return int(path.stem.split("-")[1])
 
 
 def newest_checkpoint(folder: Path, on_warning: Callable[[str], None]) -> ArrayFile:
-    """Open the newest sound checkpoint of a folder; a damaged one is passed over with a warning."""
+    """Open the newest undamaged checkpoint of a folder, with a warning for each damaged one that is newer."""
     reasons = []
     for path in list_checkpoints(folder):
         try:
@@ -148,9 +151,9 @@ def newest_checkpoint(folder: Path, on_warning: Callable[[str], None]) -> ArrayF
 
 
 def read_checkpoint(comm: Communicator, file: ArrayFile | None) -> Checkpoint | None:
-    """Return the checkpoint that rank 0 has opened, on all ranks; None where it has none.
+    """Return on all ranks the checkpoint that rank 0 has opened; None where there is none. Collective.
 
-    Large arrays stay in the file until they are needed, and are read piece by piece.
+    Large arrays stay in the file until they are needed, and are read in pieces.
     """
     content = share_bytes(comm, b"" if file is None else _outline(file), "checkpoint")
     if not len(content):
@@ -167,16 +170,16 @@ def read_checkpoint(comm: Communicator, file: ArrayFile | None) -> Checkpoint | 
 
 
 def _outline(file: ArrayFile) -> bytes:
-    """Return all but the large arrays, which are represented by their shapes."""
+    """Return all small arrays, and the shapes of the large ones."""
     large = {name: file.shape(name) for name in LARGE if name in file.names}
     arrays = {name: file.array(name) for name in file.names if name not in LARGE}
     return array_bytes({"path": str(file.path), "facts": file.facts, "large": large}, arrays)
 
 
 def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: Callable[[], str] = lambda: "") -> None:
-    """Raise CheckpointError unless the checkpoint is of the same problem and programs.
+    """Raise CheckpointError unless the checkpoint has this fingerprint.
 
-    changes: which files of the case have changed, in words, if known; called only where the case differs.
+    changes: called where the case differs; returns the changed files of the case in words, empty if unknown.
     """
     if differences := fingerprint.differences(checkpoint.fingerprint):
         if fingerprint.case != checkpoint.fingerprint.case and (words := changes()):
@@ -188,16 +191,16 @@ def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: Ca
 
 
 def snapshot(state: TrainingState, history: Sequence[IterationRecord]) -> dict[str, NDArray[Any] | StreamedArray]:
-    """Copy what changes from iteration to iteration; append-only parts are read when they are written.
+    """Copy what changes from iteration to iteration; cuts and visited states, which do not, are read while writing.
 
-    A cut in its slot never changes, nor do trial points, so that training need not wait for a copy of them.
+    Training need not wait for a copy of these.
     """
     pool, count, stages = state.pool, state.pool.count, range(state.pool.num_stages)
 
     def coefficients() -> Iterator[Floats]:
         return (block.coefficients for stage in stages for block in pool.blocks(stage, count))
 
-    unknown = (math.nan,) * 4  # a cost sample or the errors at trial points that were not measured
+    unknown = (math.nan,) * 4  # stands for a missing cost sample, or for errors at trial points that were not measured
     points = [unknown if record.trial_points is None else astuple(record.trial_points) for record in history]
     samples = [unknown if record.cost_sample is None else astuple(record.cost_sample) for record in history]
     arrays: dict[str, NDArray[Any] | StreamedArray] = {
@@ -212,7 +215,7 @@ def snapshot(state: TrainingState, history: Sequence[IterationRecord]) -> dict[s
         "history_times": np.array([[getattr(record.times, name) for name in _TIMES] for record in history]),
         "history_exact": np.array([record.is_exact for record in history], np.uint8),
         "history_solver": np.array([records.to_numbers(record.solver) for record in history]),
-        "history_trial_points": np.array(points, np.float64),  # None becomes NaN
+        "history_trial_points": np.array(points, np.float64),  # None is stored as NaN
         "history_cost_samples": np.array(samples, np.float64),
     }
     if (draws := state.risk_draws) is not None:
@@ -222,7 +225,7 @@ def snapshot(state: TrainingState, history: Sequence[IterationRecord]) -> dict[s
     for stage, bases in enumerate(state.bases):
         arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"] = bases.status.copy(), bases.cuts.copy()
     if (bound := state.first_stage_bases) is not None:
-        arrays[_BOUND_BASES], arrays[_BOUND_CUTS] = bound.status, bound.cuts  # never written to again
+        arrays[_BOUND_BASES], arrays[_BOUND_CUTS] = bound.status, bound.cuts  # never changed in place
     if len(state.visited):
         arrays[_STATES_KEPT] = entry_flags(state.visited, pool.dimension)
         arrays[_STATES] = _visited(state.visited)
@@ -231,8 +234,8 @@ def snapshot(state: TrainingState, history: Sequence[IterationRecord]) -> dict[s
 
 def _visited(visited: VisitedStates) -> StreamedArray:
     """Stream the visited states, stage by stage."""
-    parts = [view for start in range(visited.num_stage_starts) for view in visited.views(start)]
-    return StreamedArray((sum(part.size for part in parts),), np.dtype(np.float64), lambda: iter(parts))
+    views = [view for start in range(visited.num_stage_starts) for view in visited.views(start)]
+    return StreamedArray((sum(view.size for view in views),), np.dtype(np.float64), lambda: iter(views))
 
 
 def restore(state: TrainingState, checkpoint: Checkpoint, forward_passes: int) -> None:
@@ -261,32 +264,32 @@ def _restore(state: TrainingState, checkpoint: Checkpoint, forward_passes: int) 
 
 
 def restore_cuts(pool: CutPool, checkpoint: Checkpoint, count: int) -> None:
-    """Fill an empty pool stage by stage: one stage's coefficients are in memory beside it, on ranks that need them."""
+    """Fill an empty pool, with the coefficients of one stage at a time in memory beside it. Collective."""
     large, stages, intercepts = checkpoint.large, range(pool.num_stages), checkpoint.arrays["intercepts"]
     shape = (pool.num_stages, count, pool.dimension)
     if large.shapes[_COEFFICIENTS] != shape:
         raise CheckpointError(f"{checkpoint.path} has cuts of shape {large.shapes[_COEFFICIENTS]}, expected {shape}")
     used, size = np.zeros((pool.num_stages, pool.dimension)), count * pool.dimension
     for stage in stages:
-        if (found := large.read_on_rank_0(_COEFFICIENTS, stage * size, size)) is not None:
-            used[stage] = found.reshape(count, pool.dimension).any(axis=0)
+        if (coefficients := large.read_on_rank_0(_COEFFICIENTS, stage * size, size)) is not None:
+            used[stage] = coefficients.reshape(count, pool.dimension).any(axis=0)
     large.broadcast(used)
     for stage in stages:
         pool.ensure_components(stage, used[stage : stage + 1])
     slots = pool.reserve_slots(0, count)
     for stage in stages:
-        found = large.part(_COEFFICIENTS, stage * size, size, for_all=not pool.is_shared_by_all_ranks)
-        if found is None:
+        coefficients = large.read(_COEFFICIENTS, stage * size, size, for_all=not pool.is_shared_by_all_ranks)
+        if coefficients is None:
             pool.publish(stage, slots)
         else:
-            pool.write(stage, slots, CutSet(intercepts[stage], found.reshape(count, pool.dimension)))
+            pool.write(stage, slots, CutSet(intercepts[stage], coefficients.reshape(count, pool.dimension)))
 
 
 def _restore_states(state: TrainingState, checkpoint: Checkpoint, forward_passes: int) -> None:
     (count,), for_all = checkpoint.large.shapes[_STATES], not state.pool.is_shared_by_all_ranks
 
     def read(start: int, numbers: int) -> Floats | None:
-        return checkpoint.large.part(_STATES, start, numbers, for_all=for_all)
+        return checkpoint.large.read(_STATES, start, numbers, for_all=for_all)
 
     stored = StoredStates(checkpoint.arrays[_STATES_KEPT], count, read)
     if state.visited.has_all_entries and not stored.kept.all():
@@ -297,7 +300,7 @@ def _restore_states(state: TrainingState, checkpoint: Checkpoint, forward_passes
 
 
 def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
-    """Return the iterations of a checkpoint. Raises KeyError for a file that lacks some of their numbers."""
+    """Return the iterations of a checkpoint. Raises KeyError for a file without some of their numbers."""
     names = ("numbers", "counts", "times", "exact", "solver", "trial_points", "cost_samples")
     ends: list[Any] = [tuple(row) for row in arrays.get(_FIRST_STAGE_ENDS, np.zeros((0, 0))).tolist()]
     ends = [None] * (len(arrays["history_counts"]) - len(ends)) + ends
@@ -318,14 +321,14 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
 
 
 def _trial_points(excess: float, std: float, overstated: float, worst: float) -> TrialPoints | None:
-    """Return the errors found at trial points; NaN stands for None."""
+    """Return the errors at trial points; NaN stands for None."""
     if math.isnan(excess):
         return None
     return TrialPoints(excess, std) if math.isnan(overstated) else TrialPoints(excess, std, overstated, worst)
 
 
 def with_policy_costs(history: Sequence[IterationRecord], *, is_estimate: bool) -> tuple[IterationRecord, ...]:
-    """Add the costs of their policies, which follow from their samples, to the iterations of a checkpoint."""
+    """Add the costs of policies, computed from cost samples, to the iterations of a checkpoint."""
     samples = [record.cost_sample for record in history]
     return tuple(
         replace(
@@ -338,18 +341,17 @@ def with_policy_costs(history: Sequence[IterationRecord], *, is_estimate: bool) 
     )
 
 
-# When checkpoints are due, and their writing while training runs.
+# When checkpoints are due, and how they are written while training goes on.
 
-# The last iteration is kept all the same: a run resumes from it.
-NEVER = 10**9
+NEVER = 10**9  # iterations; a checkpoint follows the last one in any case
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPlan:
     """The folder of checkpoints and when they are due.
 
-    first: the iteration of the first one, by default `every`. keep: how many of the newest stay. seconds: another one
-    is due this long after the last; None: only `every` counts.
+    first: the iteration of the first one, by default `every`. keep: number of the newest that are kept. seconds:
+    longest time between two; None: no limit.
     """
 
     folder: Path
@@ -360,21 +362,21 @@ class CheckpointPlan:
 
     @classmethod
     def of(cls, request: TrainingRequest, config: Config) -> Self | None:
-        """Return the plan of a request, else of the case, else every ten iterations; None without checkpoints."""
+        """Return the plan by the request, else by the case, else every ten iterations; None without checkpoints."""
         if request.checkpoints is None:
             return None
         every, first = DEFAULT_CHECKPOINT_INTERVAL, None
         if request.checkpoint_every is not None:
             every = request.checkpoint_every or NEVER
-        elif (asked := config.policy.checkpointing).enabled is False:
+        elif (settings := config.policy.checkpointing).enabled is False:
             every = NEVER
-        elif asked.enabled:
-            every, first = asked.interval_iterations, asked.initial_iteration
+        elif settings.enabled:
+            every, first = settings.interval_iterations, settings.initial_iteration
         seconds = None if every == NEVER else request.checkpoint_seconds or DEFAULT_CHECKPOINT_SECONDS
         return cls(request.checkpoints, every, first, request.keep_checkpoints, seconds)
 
     def is_due(self, iteration: int, age_s: float = 0.0) -> bool:
-        """Return whether one is written after this iteration, `age_s` seconds after the last one."""
+        """Return whether a checkpoint is due after this iteration, `age_s` seconds after the last one."""
         first = self.first or self.every
         if self.seconds is not None and age_s >= self.seconds:
             return True
@@ -382,11 +384,11 @@ class CheckpointPlan:
 
 
 class CheckpointWriter:
-    """A writer on rank 0, in its own thread: training waits only for the copy of what changes.
+    """A writer on rank 0, in its own thread: training waits only for `snapshot`.
 
-    fingerprint: called for the first checkpoint. on_written: called with the iteration, the path and the seconds that
-    training waited. resumed_at: the iteration that the run resumes from. Checkpoints of an earlier run are removed once
-    there is one of this run.
+    fingerprint: called before each checkpoint. on_written: called with the iteration, the path and the seconds that
+    training waited. resumed_at: the iteration that the run resumes from. The first checkpoint of this run replaces
+    those of an earlier one.
     """
 
     def __init__(
@@ -411,8 +413,8 @@ class CheckpointWriter:
         """Write a checkpoint when one is due; always after the last iteration."""
         if self._pending is not None and self._pending.done():
             self._wait()
-        is_kept = len(history) == self._announced[0]  # after an iteration that was dropped there is nothing new
-        if is_kept or not (is_last or self._plan.is_due(len(history), time.monotonic() - self._last)):
+        is_written = len(history) == self._announced[0]  # after a dropped iteration there is nothing new
+        if is_written or not (is_last or self._plan.is_due(len(history), time.monotonic() - self._last)):
             return
         self._last = began = time.monotonic()
         self._wait()
@@ -422,7 +424,7 @@ class CheckpointWriter:
         self._announced = (len(history), path, time.monotonic() - began)
 
     def close(self) -> None:
-        """Wait for the last one; raises what went wrong with it."""
+        """Wait for the last checkpoint; raise the error of its writing."""
         try:
             self._wait()
         finally:

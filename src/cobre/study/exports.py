@@ -1,4 +1,10 @@
-"""Exports of what a study computes: hydro models, noise and visited states."""
+"""Exports of a study (`exports` in config.json): hydro models, the noise model and visited states.
+
+OUT/states/states.parquet                the state that entered each stage, at every trial point of training
+OUT/stochastic/*.parquet                 the inflow model and the openings, in the formats of a case, with
+                                         correlation.json
+OUT/hydro_models/fpha_*.parquet          fitted planes, and their deviations from the exact production function
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,14 +38,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Planes that were fitted to geometries, and how far they are from the exact production function.
+# Planes that were fitted to geometries, and their deviations from the exact production function.
 
 Columns = dict[str, np.ndarray]
 PLANES = ("gamma_0", "gamma_v", "gamma_q", "gamma_s")
 
 
 def fpha_tables(case: Case) -> dict[str, "pa.Table"]:
-    """Return points and planes of every plant in every stage in which its planes are fitted."""
+    """Return the points and planes of all fits, by plant and stage."""
     fits = list(_fits(case))
     return {
         "fpha_deviation_points": _table(_points(), [_points(*fit) for fit in fits]),
@@ -61,7 +67,7 @@ def _points(hydro_id: int = 0, stage_id: int = 0, fit: Fit = EMPTY_FIT) -> Colum
     """Return the points of the grid, without spillage; `relative` is a share of the largest power at any of them."""
     order = np.lexsort((fit.turbined_m3s, fit.volume_hm3))
     exact, fitted = fit.exact_mw[order], fit.fitted_mw()[order]
-    most = exact.max(initial=0.0)
+    largest = exact.max(initial=0.0)
     return {
         "hydro_id": np.full(len(exact), hydro_id, np.int32),
         "stage_id": np.full(len(exact), stage_id, np.int32),
@@ -70,7 +76,7 @@ def _points(hydro_id: int = 0, stage_id: int = 0, fit: Fit = EMPTY_FIT) -> Colum
         "fph_exact": exact,
         "fpha_fitted": fitted,
         "deviation": fitted - exact,
-        "relative": np.abs(fitted - exact) / most if most > 0.0 else np.zeros(len(exact)),
+        "relative": np.abs(fitted - exact) / largest if largest > 0.0 else np.zeros(len(exact)),
     }
 
 
@@ -86,12 +92,11 @@ def _planes(hydro_id: int = 0, stage_id: int = 0, fit: Fit = EMPTY_FIT) -> Colum
     }
 
 
-def _table(empty: Columns, parts: list[Columns]) -> "pa.Table":
+def _table(empty: Columns, fits: list[Columns]) -> "pa.Table":
+    return table_of({name: np.concatenate([empty[name], *(columns[name] for columns in fits)]) for name in empty})
 
-    return table_of({name: np.concatenate([empty[name], *(part[name] for part in parts)]) for name in empty})
 
-
-# The inflow model and the openings as files that a case could hold.
+# The inflow model and the openings, as files of a case.
 
 Rows = list[NDArray[Any]]  # of a table, column by column
 STATISTICS = ("hydro_id", "stage_id", "mean_m3s", "std_m3s")
@@ -101,7 +106,7 @@ IDS = ("hydro_id", "stage_id", "lag")
 
 
 def write_stochastic(folder: Path, case: Case, noise: NoiseModel) -> None:
-    """Write all tables, and correlation.json where anything is correlated."""
+    """Write the inflow model and the openings, and correlation.json where anything is correlated."""
     description = describe_inflows(case, training_libraries(case).get("inflow"))
     correlation = case.scenarios.correlation or description.correlation
     check_writable(folder)
@@ -124,22 +129,23 @@ def stochastic_tables(case: Case, description: InflowDescription, noise: NoiseMo
 
 
 def _statistics(description: InflowDescription) -> Rows:
-    found = description.statistics
-    by_stage = dict(found.before)
-    for position, stage_id in enumerate(found.stage_ids):
-        given = found.is_given[position]
+    statistics = description.statistics
+    by_stage = dict(statistics.before)
+    for position, stage_id in enumerate(statistics.stage_ids):
+        is_given = statistics.is_given[position]
         by_stage[stage_id] = (
-            np.where(given, found.mean_m3s[position], np.nan),
-            np.where(given, found.std_m3s[position], np.nan),
+            np.where(is_given, statistics.mean_m3s[position], np.nan),
+            np.where(is_given, statistics.std_m3s[position], np.nan),
         )
     values = np.array([by_stage[stage_id] for stage_id in sorted(by_stage)])
-    mean, std = (values.reshape(-1, 2, len(found.hydro_ids))[:, part].T for part in range(2))
+    mean, std = (values.reshape(-1, 2, len(statistics.hydro_ids))[:, index].T for index in range(2))
     hydro, stage = np.nonzero(~np.isnan(mean))
-    return [np.array(found.hydro_ids)[hydro], np.array(sorted(by_stage))[stage], mean[hydro, stage], std[hydro, stage]]
+    hydro_ids, stage_ids = np.array(statistics.hydro_ids), np.array(sorted(by_stage))
+    return [hydro_ids[hydro], stage_ids[stage], mean[hydro, stage], std[hydro, stage]]
 
 
 def _terms(description: InflowDescription) -> tuple[Indices, Indices, list[TermsRow]]:
-    """Return ids of the hydros, of the stages in order, and what these remember."""
+    """Return ids of the hydros, ids of the stages in order, and the terms of each stage."""
     rows = dict(description.terms.before)
     rows |= dict(zip(description.statistics.stage_ids, description.terms.stages, strict=True))
     ids = sorted(rows)
@@ -147,7 +153,7 @@ def _terms(description: InflowDescription) -> tuple[Indices, Indices, list[Terms
 
 
 def _coefficients(description: InflowDescription) -> Rows:
-    """Return coefficients up to the last lag that counts, by hydro and stage."""
+    """Return coefficients by hydro and stage, up to the last lag that is not zero."""
     hydro_ids, stage_ids, rows = _terms(description)
     depth = max((len(row.coefficients) for row in rows), default=0)
     values = np.zeros((len(hydro_ids), len(stage_ids), depth))
@@ -167,7 +173,6 @@ def _annual(description: InflowDescription) -> Rows:
 
 
 def _openings(case: Case, noise: NoiseModel) -> "pa.Table":
-
     parts = [
         (stage.id, *np.indices(values.shape).reshape(2, -1), values.reshape(-1))
         for stage, values in zip(case.horizon.stages, noise.openings, strict=True)
@@ -187,33 +192,27 @@ def _noise_table(names: Sequence[str], columns: Rows) -> "pa.Table":
     return table_of(dict(zip(names, typed, strict=True)))
 
 
-# What a case may ask for beyond results (`exports` in config.json): states, noise, and how planes were fitted.
-#
-# OUT/states/states.parquet every trial point of training: the state that entered a stage OUT/stochastic/*.parquet,
-# correlation.json the inflow model and the openings, in the formats of a case
-# OUT/hydro_models/fpha_deviation_points.parquet, fpha_hyperplanes.parquet
+# The exports that a case requests.
 
 
 def write_study_exports(output: Path, study: PreparedStudy) -> None:
     """Write the exports that do not depend on training: the noise model, and fits of production planes."""
-    asked: ExportsConfig = study.case.config.exports
-    if asked.stochastic:
+    exports: ExportsConfig = study.case.config.exports
+    if exports.stochastic:
         write_stochastic(output / STOCHASTIC, study.case, study.noise)
-    if asked.fpha_deviation_points:
+    if exports.fpha_deviation_points:
         write_results(output / HYDRO_MODELS, fpha_tables(study.case), {})
 
 
 def write_state_export(output: Path, study: PreparedStudy, visited: VisitedStates, first_iteration: int = 1) -> None:
-    """Write the visited states, if the case asks for them; see `states_table`."""
+    """Write the visited states if the case requests them; see `states_table`."""
     if study.case.config.exports.states:
         table = states_table(study, list(visited.tables()), first_iteration)
         write_results(output / STATES, {"states": table}, {})
 
 
 def states_table(study: PreparedStudy, visited: Sequence[Floats], first_iteration: int = 1) -> "pa.Table":
-    """Return one row for each iteration, stage and forward pass.
-
-    A column for each entry of the state, named as in policies.
+    """Return a row for each iteration, stage and forward pass, with a column for each entry of the state.
 
     visited: by iteration, forward passes x (stages x entries), as training keeps them.
     """

@@ -16,10 +16,10 @@ from cobre import notebook
 from cobre.runs.events import Event, EventListener
 
 IterationCallback = Callable[[dict[str, Any]], object]
-"""Called with an iteration; a true value ends the run."""
+"""Called with an iteration; a true value stops the run."""
 
 
-_GO_ON, _STOP = b"0", b"1"
+_CONTINUE, _STOP = b"0", b"1"
 
 
 POLL_INTERVAL_S = 0.1
@@ -27,9 +27,9 @@ POLL_INTERVAL_S = 0.1
 
 @contextmanager
 def iteration_replies(callback: IterationCallback | None) -> Iterator[tuple[Path | None, EventListener]]:
-    """Yield the pipe for a request, and the listener of its run. An exception of the callback ends the run.
+    """Yield the pipe for a request and the listener of its run. An exception of the callback ends the run.
 
-    Without a callback a notebook shows progress by itself.
+    Without a callback there is no pipe, and a notebook shows progress by itself.
     """
     if callback is None:
         with notebook.progress() as emit:
@@ -38,14 +38,14 @@ def iteration_replies(callback: IterationCallback | None) -> Iterator[tuple[Path
     with tempfile.TemporaryDirectory(prefix="cobre-") as folder:
         path = Path(folder) / "replies"
         os.mkfifo(path, 0o600)
-        descriptor = os.open(path, os.O_RDWR)  # not for writing alone: that would wait for a reader
+        descriptor = os.open(path, os.O_RDWR)  # O_WRONLY would wait for a reader
         try:
-            yield path, _listener(callback, descriptor)
+            yield path, _replying_listener(callback, descriptor)
         finally:
             os.close(descriptor)
 
 
-def _listener(callback: IterationCallback, descriptor: int) -> EventListener:
+def _replying_listener(callback: IterationCallback, descriptor: int) -> EventListener:
     has_stopped = False
 
     def emit(event: Event) -> None:
@@ -53,13 +53,13 @@ def _listener(callback: IterationCallback, descriptor: int) -> EventListener:
         if event["event"] != "iteration":
             return
         has_stopped = has_stopped or bool(callback(as_iteration(event)))
-        os.write(descriptor, _STOP if has_stopped else _GO_ON)
+        os.write(descriptor, _STOP if has_stopped else _CONTINUE)
 
     return emit
 
 
 def as_iteration(event: Event) -> dict[str, Any]:
-    """Return the arguments of `on_iteration`; money is $, and the gap is a share of the lower bound."""
+    """Return the argument of `on_iteration`; money is $, and the gap is relative to the lower bound."""
     return {
         "kind": "iteration",
         "iteration": event["iteration"],
@@ -71,7 +71,7 @@ def as_iteration(event: Event) -> dict[str, Any]:
 
 
 class ReplyPipe:
-    """Rank 0's end of the pipe through which a caller replies to iterations; without a path there is no caller."""
+    """Rank 0's end of the pipe through which a callback replies to iterations; inert without a path."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -87,7 +87,7 @@ class ReplyPipe:
             self._descriptor = None
 
     def wants_stop(self, is_ending: Callable[[], bool]) -> bool:
-        """Wait for the answer to one iteration; a run that ends anyway waits no longer."""
+        """Wait for the reply to an iteration and return whether to stop; False as soon as the run is ending anyway."""
         if self._descriptor is None:
             return False
         while not select.select([self._descriptor], [], [], POLL_INTERVAL_S)[0]:

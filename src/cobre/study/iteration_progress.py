@@ -1,9 +1,8 @@
 """Progress inside an iteration, from the number of LPs solved so far.
 
-The solver asks its caller every 50 ms whether to go on; on rank 0 an event is emitted then, at most one a second and
-about a hundred in an iteration. Nothing is counted for it that the solver does not count anyway. The first iteration of
-a long study reports how long the whole training will take: after ten seconds, from its first LPs, and again from its
-first backward LPs, which start from the basis of another opening, as nearly all LPs of a study do.
+The solver polls its caller every 50 ms; rank 0 then emits an event, at most one per second and about a hundred per
+iteration. The first iteration of a long study estimates how long training will take: after ten seconds, from its first
+LPs, and again from its first backward LPs, which start from the basis of another opening, as nearly all LPs do.
 """
 
 import time
@@ -21,19 +20,19 @@ INTERVAL_S = 1.0
 
 
 INTERVAL_SHARE = 0.01
-"""Of the time that the iteration has taken so far: a long one emits about 100 events for each factor of e."""
+"""Shortest time between two events, relative to the time of the iteration so far: 100 events per factor of e."""
 
 
 LONG_STUDY_SOLVES = 200_000
-"""A study of fewer LPs is over before an estimate helps."""
+"""Studies with fewer LPs are over before an estimate helps."""
 
 
 PILOT_SOLVES = 40
-"""LPs that an estimate is made from, at the least: two states with the twenty openings of official decks."""
+"""Fewest LPs behind an estimate: two trial points with the twenty openings of official decks."""
 
 
 FIRST_ESTIMATE_S = 10.0
-"""After this time the first forward LPs are the basis of an estimate: the backward pass may be minutes away."""
+"""Time of the first estimate, from forward LPs: the backward pass may be minutes away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +61,8 @@ class IterationSize:
         """All LPs of the iteration."""
         return self.forward + sum(count for _, count in self.backward) + self.bound
 
-    def where(self, done: float) -> dict[str, Any]:
-        """Return the pass that an iteration is in after a number of LPs, and in the backward pass its stage."""
+    def position(self, done: float) -> dict[str, Any]:
+        """Return the pass after a number of LPs, with its stage in the backward pass."""
         if done < self.forward:
             return {"pass": "forward"}
         done -= self.forward
@@ -77,7 +76,7 @@ class IterationSize:
 class IterationProgress:
     """An emitter of `progress` events during an iteration.
 
-    With several ranks the LPs of rank 0 stand for all: work is shared evenly, so that it has solved its part of all.
+    LPs of rank 0 are multiplied by the number of ranks: work is shared evenly.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class IterationProgress:
         check: Callable[[], object],
         iteration_limit: int | None = None,
     ) -> None:
-        # iterations: done before. check: called first, every time; raises to end the call.
+        # iterations: already done. check: called first, every time; raises to abort the solve.
         self._solver = context.solver
         self._ranks = context.comm.size
         self._emit = emit if context.comm.rank == 0 else None
@@ -103,7 +102,7 @@ class IterationProgress:
     def around(
         self, iterating: Callable[[], AbstractContextManager[object]]
     ) -> Callable[[], AbstractContextManager[object]]:
-        """Return a context manager for an iteration: `iterating`, with its beginning noted."""
+        """Wrap the context manager of an iteration: note when it begins."""
 
         @contextmanager
         def begin() -> Iterator[None]:
@@ -118,7 +117,7 @@ class IterationProgress:
         return begin
 
     def check(self) -> None:
-        """Check whether to go on, then emit an event if one is due; raises what the check raises."""
+        """Call the check, then emit an event if one is due. Raises what the check raises."""
         self._check()
         now = time.monotonic()
         if self._emit is None:
@@ -148,7 +147,7 @@ class IterationProgress:
             "total_solves": total,
             "solves_per_s": pace,
             "seconds_left": (total - done) / pace,
-            **self._size.where(done),
+            **self._size.position(done),
         }
 
 
@@ -156,7 +155,7 @@ class IterationProgress:
 class Pilot:
     """Two estimates of a long training: from its first forward LPs, and from its first backward LPs.
 
-    forward: LPs before the backward ones. began: seconds and LPs at the first look in the backward pass.
+    forward: LPs of the forward pass. began: seconds and LPs at the first poll in the backward pass.
     """
 
     total: int
@@ -166,8 +165,8 @@ class Pilot:
     forward_passes: int
     cut_bytes: int
     began: tuple[float, int] | None = None
-    is_given: bool = False
-    is_over: bool = False
+    has_first_estimate: bool = False
+    is_done: bool = False
 
     @classmethod
     def of(cls, context: TrainingContext, size: IterationSize | None, iterations: int) -> "Pilot | None":
@@ -181,20 +180,20 @@ class Pilot:
         return cls(size.total, size.forward, cores, iterations, passes, cut_bytes)
 
     def estimate(self, elapsed_s: float, done: int) -> dict[str, Any] | None:
-        """Return the facts of an `estimate` event as soon as there are enough LPs; later ones have more cuts."""
-        if self.is_over:
+        """Return the facts of an `estimate` event as soon as enough LPs are solved; None otherwise."""
+        if self.is_done:
             return None
         if done < self.forward:
-            if self.is_given or done < PILOT_SOLVES or elapsed_s < FIRST_ESTIMATE_S:
+            if self.has_first_estimate or done < PILOT_SOLVES or elapsed_s < FIRST_ESTIMATE_S:
                 return None
-            self.is_given = True
+            self.has_first_estimate = True
             return self._facts(elapsed_s / done)
         if self.began is None:
             self.began = elapsed_s, done
         since, first = self.began
         if done - first < PILOT_SOLVES or elapsed_s <= since:
             return None
-        self.is_over = True
+        self.is_done = True
         return self._facts((elapsed_s - since) / (done - first))
 
     def _facts(self, seconds_per_solve: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The output directory of a run: its lock, its log, results of earlier runs, and the files of training."""
+"""The output directory of a run: its lock, results of earlier runs, its log, and the files of training."""
 
 import fcntl
 import os
@@ -53,16 +53,10 @@ from cobre.study.training import TrainedStudy
 from cobre.study.unchecked_config import UncheckedConfig
 from cobre.wording import counted, printable
 
-__all__ = [
-    "OutputInUseError",
-    "output_lock",
-]
-
-
 # One run at a time in an output directory.
 
-ATTEMPTS = 10
-PAUSE_S = 0.02
+LOCK_ATTEMPTS = 10
+LOCK_PAUSE_S = 0.02
 
 
 class OutputInUseError(OutputError):
@@ -71,15 +65,15 @@ class OutputInUseError(OutputError):
 
 @contextmanager
 def output_lock(folder: Path) -> Iterator[None]:
-    """Hold the directory, in which nothing is written through a link, and remove what killed runs left half written.
+    """Hold the lock of a directory, remove partial files of killed runs, and write through no links below it.
 
-    The kernel releases the lock however this process ends; the file may remain.
+    The kernel releases the lock however this process ends; the file may remain. Raises OutputInUseError.
     """
     path = folder / LOCK_FILE
     with no_links_below(folder):
         check_writable(folder)
         with as_write_error(path):
-            descriptor = _locked(path)
+            descriptor = _open_locked(path)
         with cleanup(lambda: _release(path, descriptor)):
             with as_write_error(path):
                 os.truncate(descriptor, 0)
@@ -91,26 +85,26 @@ def output_lock(folder: Path) -> Iterator[None]:
 def _release(path: Path, descriptor: int) -> None:
     try:
         with as_write_error(path):
-            remove_file(path)  # while it is held: no other process can have locked it in between
+            remove_file(path)  # while it is locked: no other process can lock it in between
     finally:
         os.close(descriptor)
 
 
 def _lock(descriptor: int) -> None:
-    """Lock the directory, retrying for a moment: another process may hold the lock just to test it."""
-    for attempt in range(ATTEMPTS):
+    """Lock the file, with retries: `is_in_use` of another process holds the lock for a moment."""
+    for attempt in range(LOCK_ATTEMPTS):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if attempt == ATTEMPTS - 1:
+            if attempt == LOCK_ATTEMPTS - 1:
                 raise
-            time.sleep(PAUSE_S)
+            time.sleep(LOCK_PAUSE_S)
         else:
             return
 
 
-def _locked(path: Path) -> int:
-    """Open and lock the file that has the name now, and return its descriptor; retry where it was unlinked before."""
+def _open_locked(path: Path) -> int:
+    """Open and lock the file of this name, and return its descriptor; retry if it was unlinked meanwhile."""
     while True:
         descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
         try:
@@ -154,7 +148,7 @@ class OutputIsCaseError(OutputError):
 
 @dataclass(frozen=True, slots=True)
 class PreviousRun:
-    """An earlier run, according to its log; stop_reason: why training ended, empty where it has not."""
+    """An earlier run, by its log. stop_reason: why training ended; empty if it did not."""
 
     case: str
     iterations: int
@@ -171,9 +165,9 @@ class PreviousRun:
 
 
 def find_previous_run(output: Path) -> PreviousRun | None:
-    """Describe the run whose results are there; the caller holds the directory, so that no run is in progress.
+    """Return the earlier run in a directory; None without results. The caller holds the lock.
 
-    None where there are no results: a run that was refused, or killed early, leaves a log and nothing to lose.
+    A run that was refused, or killed early, leaves a log and no results.
     """
     if not has_results(output) and not list_checkpoints(output / CHECKPOINTS):
         return None
@@ -189,8 +183,8 @@ def find_previous_run(output: Path) -> PreviousRun | None:
     )
 
 
-def _keep_unfinished(simulation: Path) -> None:
-    """Remove finished tables, but keep unfinished ones, whose scenarios need not be simulated again."""
+def _remove_published_tables(simulation: Path) -> None:
+    """Remove published tables, but keep the segments of an interrupted simulation, which is resumed."""
     if simulation.is_symlink() or not simulation.is_dir():
         remove_tree(simulation)
         return
@@ -200,7 +194,7 @@ def _keep_unfinished(simulation: Path) -> None:
 
 
 def require_replaceable(request: RunRequest) -> None:
-    """Raise when the directory holds an earlier run that this one would replace without permission."""
+    """Raise OutputHoldsRunError for an earlier run that this one would replace without permission."""
     if request.training.warm_start is not None and not UncheckedConfig.of(request.case).is_trained:
         require_no_training(request.output)
     if request.overwrite or request.training.resume or _continues_own_policy(request):
@@ -213,7 +207,7 @@ def require_replaceable(request: RunRequest) -> None:
 
 
 def require_apart_from_case(request: RunRequest) -> None:
-    """Raise OutputIsCaseError when results would be written among the input files of the case."""
+    """Raise OutputIsCaseError if the output directory is the case directory."""
     case = request.case.case
     if isinstance(case, Path) and request.output.exists() and request.output.samefile(case):
         suggestion = f"choose another --output, such as {case / 'output'}"
@@ -223,9 +217,9 @@ def require_apart_from_case(request: RunRequest) -> None:
 
 
 def require_no_training(output: Path) -> None:
-    """Raise OutputHoldsRunError when a simulation of a given policy would go where a policy was trained.
+    """Raise OutputHoldsRunError if a simulation of a stored policy would be written where a policy was trained.
 
-    Overwriting does not help: it would leave a trained policy with the log and the summary of something else.
+    Overwriting is no remedy: it would leave the trained policy with log and summary of another run.
     """
     if (output / TRAINING / MANIFEST_FILE).exists():
         raise OutputHoldsRunError(
@@ -234,23 +228,23 @@ def require_no_training(output: Path) -> None:
 
 
 def _suggestion(request: RunRequest) -> str:
-    """Suggest what can be done about an earlier run; a simulation alone cannot be continued."""
+    """Suggest what to do about an earlier run; a simulation alone cannot be continued."""
     replace = "replace it (--overwrite, in Python overwrite=True), or choose another --output"
     is_trained = UncheckedConfig.of(request.case).is_trained
     return f"continue it (--resume or --auto-resume), {replace}" if is_trained else replace
 
 
 def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, keeps_policy: bool) -> None:
-    """Remove the results of an earlier run, so that none can be taken for one of this run; other files stay."""
-    begins = has_training and not is_resumed
-    policies = _policies(output) if begins and not keeps_policy else ()  # asked while study.json is there
+    """Remove the results of an earlier run, so that none is mistaken for one of this run; other files stay."""
+    is_new_training = has_training and not is_resumed
+    policies = _policies(output) if is_new_training and not keeps_policy else ()  # reads study.json, removed below
     names: tuple[str, ...] = _WRITTEN_BY_EVERY_RUN
-    if begins:
+    if is_new_training:
         names += _WRITTEN_BY_NEW_TRAININGS
     for name in names:
         with as_write_error(output / name):
             if name == SIMULATION and is_resumed:
-                _keep_unfinished(output / name)
+                _remove_published_tables(output / name)
             else:
                 remove_tree(output / name)
     for path in policies:
@@ -259,9 +253,9 @@ def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, ke
 
 
 def _policies(output: Path) -> set[Path]:
-    """Return where runs keep the policy by default, and where the previous run's own settings put it."""
+    """Return the default path of the policy, and the path by the settings of the previous run."""
     paths = {output / POLICY / POLICY_FILE}
-    with suppress(OSError, ValueError, UntrustedFileError):  # a damaged study.json, or a path that leads elsewhere
+    with suppress(OSError, ValueError, UntrustedFileError):  # a damaged study.json, or a path outside
         paths.add(stored_policy_path(output, stored_study(output)))
     return paths
 
@@ -284,15 +278,15 @@ def _logged_run(output: Path) -> RunView:
 
 
 class RunOutput:
-    """The output directory of a run and its event log. Ranks other than 0 only pass events on.
+    """The output directory of a run and its event log. Ranks other than 0 only forward events.
 
-    Where an earlier run's log is, nothing of that run is touched before `begin`: a run that is refused at the start
-    leaves the directory as it was.
+    Nothing of an earlier run is touched before `begin`: a run that is refused at the start leaves the directory as it
+    was.
     """
 
     def __init__(self, request: RunRequest, emit: EventListener, *, is_writer: bool) -> None:
         self._request = request
-        self._pass_on = emit
+        self._listener = emit
         self._is_writer = is_writer
         self._early: list[Event] = []
         has_log = (request.output / EVENT_FILE).exists()
@@ -302,17 +296,17 @@ class RunOutput:
         return EventLog(self._request.output, append=is_resumed(self._request))
 
     def emit(self, event: Event) -> None:
-        """Write an event to the log and pass it on to the listener."""
+        """Write an event to the log and forward it to the listener."""
         if self._log is not None:
             self._log.emit(event)
         elif self._is_writer:
             self._early.append(event)
-        self._pass_on(event)
+        self._listener(event)
 
     def begin(self, ready: ReadyStudy) -> None:
-        """Take over the directory: clear the results of an earlier run, begin the log, and describe the study.
+        """Take over the directory: clear the results of an earlier run, open the log, and write study.json.
 
-        Called once nothing can refuse the run any more.
+        Called once the run cannot be refused any more.
         """
         if not self._is_writer:
             return
@@ -328,11 +322,11 @@ class RunOutput:
             for event in self._early:
                 self._log.emit(event)
         write_json(request.output / STUDY_FILE, study_facts(ready, request.case))
-        if not config.training.enabled:  # else after training, so that the first iteration does not wait for them
+        if not config.training.enabled:  # otherwise after training: the first iteration does not wait for them
             write_study_exports(request.output, ready.study)
 
     def write_training(self, trained: TrainedStudy) -> None:
-        """Write the policy, the tables of training and the requested exports; keep the preparation for later runs."""
+        """Write the policy, the table of bounds and the requested exports; save the prepared study to the cache."""
         if not self._is_writer:
             return
         output, study, history = self._request.output, trained.study, trained.history
@@ -364,13 +358,13 @@ class RunOutput:
 
     @contextmanager
     def failure_logged(self) -> Iterator[None]:
-        """Make an error in the block the last line of the log; the listener does not get it."""
+        """Log an error in the block as the last event; the listener does not get it."""
         try:
             yield
         except BaseException as error:
             event = new_event("run_failed", error=str(error) or type(error).__name__, **error_details(error))
             if self._log is not None:
-                with suppress(WriteError):  # that the log cannot be written either is not what went wrong first
+                with suppress(WriteError):  # the first error counts
                     self._log.emit(event)
             raise
 
@@ -383,7 +377,7 @@ def open_output(comm: Backend, request: RunRequest, emit: EventListener) -> Iter
     OutputIsCaseError for the case directory.
     """
     if comm.rank != 0:
-        with no_links_below(request.output):  # an LP that cannot be solved is written by the rank that has it
+        with no_links_below(request.output):  # each rank writes its LPs that cannot be solved
             yield RunOutput(request, emit, is_writer=False)
         return
     require_apart_from_case(request)
@@ -395,6 +389,6 @@ def open_output(comm: Backend, request: RunRequest, emit: EventListener) -> Iter
 
 
 def is_resumed(request: RunRequest) -> bool:
-    """Return whether the run continues from a checkpoint in its output directory, as the request or its case wants."""
-    is_wanted = request.training.may_resume or UncheckedConfig.of(request.case).policy_mode == "resume"
-    return is_wanted and bool(list_checkpoints(request.output / CHECKPOINTS))
+    """Return whether the run continues from a checkpoint in its output directory, by its request or its case."""
+    may_resume = request.training.may_resume or UncheckedConfig.of(request.case).policy_mode == "resume"
+    return may_resume and bool(list_checkpoints(request.output / CHECKPOINTS))

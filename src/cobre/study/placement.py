@@ -1,4 +1,4 @@
-"""Where a study runs: in this process, as a rank of a world that others started, or in workers that it starts."""
+"""Where a study runs: in this process, as a rank of a world that others started, or in workers started here."""
 
 import json
 import os
@@ -60,13 +60,12 @@ _PRELOAD = ("cobre.study.preload",)
 
 @dataclass(frozen=True, slots=True)
 class WorldRequest:
-    """Requested parallelism. workers, threads (of each worker): None leaves it to Cobre.
+    """Requested parallelism. workers, threads (of each worker): None lets Cobre choose.
 
-    backend: a name; or a configuration, by which this process joins a world that its caller started.
-    comm: a communicator of the caller's (see `cobre.comm.factory.borrowed`), in place of a backend and of workers.
+    backend: a name, or a configuration by which this process joins a world that its caller started.
+    comm: a communicator of the caller (see `cobre.comm.factory.borrowed`), in place of a backend and of workers.
 
-    Raises TypeError or ValueError for an argument of a wrong type, a number out of range, or arguments that exclude
-    each other.
+    Raises TypeError or ValueError for a wrong type, a number out of range, or arguments that exclude each other.
     """
 
     backend: str | BackendConfig = BackendKind.AUTO
@@ -96,9 +95,9 @@ class Placement:
     """The backend by name, the number of workers to start, and the threads of each.
 
     size None: this process was started as a rank, and the backend knows the size. `Placement("shm", 4)` starts four.
-    reason: why this split, where the user did not say.
-    config: how this process joins its world; None: by the variables of its environment. comm: the caller's
-    communicator, which is used instead.
+    reason: for the number of workers and threads, where Cobre chose it.
+    config: how this process joins its world; None: by its environment variables. comm: the communicator of the caller,
+    in place of all these.
     """
 
     backend: str
@@ -110,10 +109,7 @@ class Placement:
 
     @classmethod
     def of(cls, backend: str, size: int | None, threads: int | None, reason: str) -> Self:
-        """Use the requested threads, else an equal share of this machine's cores.
-
-        One where others started the ranks.
-        """
+        """Use the requested threads, else an equal share of the cores; one thread where others started the ranks."""
         if threads is not None:
             return cls(backend, size, threads)
         return cls(backend, size, 1 if size is None else max(1, usable_cores() // size), reason)
@@ -130,15 +126,15 @@ def choose_placement(
     *,
     threads_suffice: bool = True,
 ) -> Placement:
-    """Find out where to run; raises BackendError for what cannot be, before anything is started.
+    """Decide where to run. Raises BackendError for an impossible request, before anything is started.
 
-    In a world that a launcher or variables describe, this process is one of its ranks. Otherwise as many workers as
-    asked for are started; a single one is this process itself. Without a number it is this process with its threads,
-    which are as fast as workers and need not be started; a worker for each usable core where a backend for workers was
-    named, or where threads do not suffice. A configuration or a communicator of the caller's decides by itself.
+    In a world that a launcher or variables describe, this process is a rank. Otherwise the requested number of workers
+    is started; a single one is this process itself. Without a number it is this process with its threads, which are as
+    fast as workers; or a worker for each usable core, where a backend for workers was named or where threads do not
+    suffice. A configuration or a communicator of the caller takes precedence.
     """
     if request.comm is not None or isinstance(request.backend, BackendConfig):
-        return _given_placement(request)
+        return _placement_in_callers_world(request)
     kind, num_workers, threads = _kind(request.backend), request.workers, request.threads
     if kind is BackendKind.AUTO and environ.get(BACKEND_VARIABLE):
         kind = _kind(environ[BACKEND_VARIABLE], BACKEND_VARIABLE)
@@ -166,49 +162,49 @@ def choose_placement(
     return Placement.of("shm" if kind is BackendKind.AUTO else kind.value, size, threads, reason)
 
 
-def _given_placement(request: WorldRequest) -> Placement:
-    """Place a rank in the caller's world. Alone in it, it has all cores; others may share the machine with it."""
+def _placement_in_callers_world(request: WorldRequest) -> Placement:
+    """Place a rank in the world of the caller: with all cores if it is alone, else with one thread."""
     comm, config = request.comm, request.backend
     if isinstance(config, BackendConfig):
-        given = Placement(str(config.kind), None, config=config)
+        placement = Placement(str(config.kind), None, config=config)
         size = 1 if isinstance(config, LocalConfig) else getattr(config, "size", None)
     else:
-        given = Placement(getattr(comm, "backend", BackendKind.MPI.value), None, comm=comm)
+        placement = Placement(getattr(comm, "backend", BackendKind.MPI.value), None, comm=comm)
         size = comm.size if comm else None  # MPI.COMM_NULL has none, and is refused when it is used
     if request.threads is not None:
-        return replace(given, threads=request.threads)
+        return replace(placement, threads=request.threads)
     if usable_cores() == 1:
-        return replace(given, reason=ONE_CORE)
+        return replace(placement, reason=ONE_CORE)
     if size == 1:
-        return replace(given, threads=usable_cores(), reason=THREADS_ARE_BEST)
-    return replace(given, reason=ONE_THREAD_PER_RANK)
+        return replace(placement, threads=usable_cores(), reason=THREADS_ARE_BEST)
+    return replace(placement, reason=ONE_THREAD_PER_RANK)
 
 
 def command_placement(
     request: WorldRequest, config: UncheckedConfig, environ: Mapping[str, str] = os.environ
 ) -> Placement:
-    """Place `cobre run` as requested; where Cobre chooses the number of workers, without idle ones.
+    """Place `cobre run` as requested; where Cobre chooses the number of workers, none is idle.
 
-    Nodes of a tree are solved one by one: threads share its leaves only, workers the nodes of every stage.
+    Over a tree, threads share only the leaves, workers the nodes of every stage: threads do not suffice.
     """
     placement = choose_placement(request, environ, threads_suffice=not config.is_tree)
-    most = config.max_useful_workers
-    if request.workers is None and placement.size is not None and most is not None and most < placement.size:
-        fewer = choose_placement(replace(request, workers=most), environ)
-        reason = f"no more workers than forward passes or scenarios ({most})"
+    limit = config.max_useful_workers
+    if request.workers is None and placement.size is not None and limit is not None and limit < placement.size:
+        fewer = choose_placement(replace(request, workers=limit), environ)
+        reason = f"no more workers than forward passes or scenarios ({limit})"
         return replace(fewer, reason="" if request.threads else reason)
     return placement
 
 
 def script_placement(request: WorldRequest) -> Placement:
-    """Place a script as requested; without a number of workers in one process, or as the rank that it is."""
+    """Place a script as requested; without a number of workers in this process, or as the rank that it is."""
     placement = choose_placement(request)
     is_decided = placement.is_joined or request.workers is not None
     return placement if is_decided else choose_placement(replace(request, workers=1))
 
 
 def _reason(kind: BackendKind, *, is_alone: bool) -> str:
-    """Explain the split of the cores (measured: docs/adr/0034)."""
+    """Return the reason for the number of workers and threads (measured: docs/adr/0034)."""
     if usable_cores() == 1:
         return ONE_CORE
     if is_alone:
@@ -227,8 +223,8 @@ def run_in(
 ) -> list[Value]:
     """Call `function(comm, *args, emit)` on every rank; return the values of the ranks that this process started.
 
-    function: or its name, `module:function`, which only the ranks import. Events of rank 0 go to `emit`, here. In a
-    joined world the list has this rank's value only. A communicator of the caller's stays open.
+    function: or its name, `module:function`, which only the ranks import. emit: called in this process with the events
+    of rank 0. In a joined world the list has only the value of this rank. A communicator of the caller stays open.
     """
     if placement.is_joined:
         with _joined(placement) as comm:
@@ -261,7 +257,7 @@ def _forward(rank: int, stream: str, text: str) -> None:
 
 
 def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
-    """Select the user's variables for waiting and timeouts; rank variables are set by the launcher."""
+    """Select the variables for timeouts and tuning; the launcher sets those of ranks."""
     endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES", "_RANKS_PER_HOST", "_RING_BYTES", "_RING_PORTS")
     return {
         name: value for name, value in environ.items() if name.startswith(variables.PREFIXES) and name.endswith(endings)
@@ -273,8 +269,8 @@ def _on_rank(comm: Backend, function: RankFunction[Value] | str, args: tuple[Any
 
 
 def _imported(function: RankFunction[Value] | str) -> RankFunction[Value]:
-    found: RankFunction[Value] = resolve_name(function) if isinstance(function, str) else function
-    return found
+    resolved: RankFunction[Value] = resolve_name(function) if isinstance(function, str) else function
+    return resolved
 
 
 def _emit_to_parent(event: Event) -> None:
@@ -282,7 +278,7 @@ def _emit_to_parent(event: Event) -> None:
 
 
 def _kind(backend: str, variable: str = "") -> BackendKind | str:
-    """Return one of our own backends, or the name of a registered one."""
+    """Return a built-in backend, or the name of a registered one."""
     try:
         return BackendKind(str(backend).strip().lower())
     except ValueError:
@@ -290,24 +286,24 @@ def _kind(backend: str, variable: str = "") -> BackendKind | str:
 
 
 def _joined_backend(kind: BackendKind, environ: Mapping[str, str]) -> BackendKind | None:
-    """Return the backend that this process was started to join as a rank, if it was asked for; else None."""
+    """Return the backend that this process was started to join as a rank, if that was requested; else None."""
     if kind is BackendKind.AUTO:
-        found, _ = detect(environ, installed_backends())
-        return None if found is BackendKind.LOCAL else found
+        detected, _ = detect(environ, installed_backends())
+        return None if detected is BackendKind.LOCAL else detected
     if kind is BackendKind.MPI and find_launch(environ) is not None:
         return kind
     required = {BackendKind.TCP: variables.REQUIRED_BY_TCP, BackendKind.SHM: variables.REQUIRED_BY_SHM}.get(kind, ())
     return kind if any(environ.get(name) for name in required) else None
 
 
-# Errors of workers, as scripts get them: the same as if the study ran in this process.
+# Errors of workers, raised as if the study ran in this process.
 
 
 @contextmanager
 def raising_worker_errors() -> Iterator[None]:
-    """Re-raise the worker's CobreError in place of WorkerError, which becomes its cause.
+    """Raise the CobreError of a worker in place of the WorkerError, which becomes its cause.
 
-    Errors of communication, a rank that died and exceptions that are not Cobre's stay WorkerErrors.
+    Errors of communication, dead ranks and foreign exceptions stay WorkerErrors.
     """
     try:
         yield

@@ -22,12 +22,12 @@ DEFAULT_CHECKPOINT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class CaseRequest:
-    """A case, given or in a directory.
+    """A case, in memory or in a directory.
 
-    threads: of each rank, as its placement says.
-    config: config.json of a case directory, where it has been read already (`unchecked_config.with_config_document`).
-    use_cache: whether what an earlier run prepared may be used, and kept for later ones.
-    plugins: objects of the caller's; None: those that config.json names.
+    threads: of the LP solver of each rank.
+    config: config.json of a case directory, if already read (`unchecked_config.with_config_document`).
+    use_cache: whether the prepared study may come from the cache, and go there.
+    plugins: objects of the caller; None: those that config.json names.
     """
 
     case: "Case | Path"
@@ -42,15 +42,15 @@ class CaseRequest:
 class TrainingRequest:
     """Options of training: starting point, checkpoints and limits.
 
-    checkpoints: the folder for them; None: none are kept.
-    checkpoint_every: iterations between two; 0: only after the last one; None: as the case says, or
+    checkpoints: their folder; None: none are written.
+    checkpoint_every: iterations between two checkpoints; 0: only after the last iteration; None: as the case says, or
     DEFAULT_CHECKPOINT_INTERVAL.
-    checkpoint_seconds: another one is written this long after the last; None: DEFAULT_CHECKPOINT_SECONDS.
-    keep_checkpoints: how many of the newest stay.
-    resume: continue from the newest checkpoint; resume_if_possible: or begin where there is none.
-    warm_start: the policy to begin with, or its file.
-    failure_folder: where an LP that cannot be solved is written.
-    reply_pipe: from which rank 0 reads after each iteration whether to continue (see `ReplyPipe`).
+    checkpoint_seconds: longest time between two checkpoints; None: DEFAULT_CHECKPOINT_SECONDS.
+    keep_checkpoints: number of the newest checkpoints that are kept.
+    resume: continue from the newest checkpoint; resume_if_possible: the same, or a cold start where there is none.
+    warm_start: a policy, or its file, whose cuts training begins with.
+    failure_folder: for LPs that cannot be solved.
+    reply_pipe: named pipe from which rank 0 reads after each iteration whether to continue (see `ReplyPipe`).
     """
 
     checkpoints: Path | None = None
@@ -66,7 +66,7 @@ class TrainingRequest:
 
     @property
     def may_resume(self) -> bool:
-        """Whether a checkpoint, where there is one, is continued from."""
+        """Whether training continues from a checkpoint if there is one."""
         return self.resume or self.resume_if_possible
 
 
@@ -75,10 +75,10 @@ DEFAULT_TRAINING = TrainingRequest()
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run with an output directory: what `cobre run` asks of its ranks.
+    """A run with an output directory, as `cobre run` sends it to its ranks.
 
-    The folders of `training` follow from `output`. overwrite: an earlier run in it may be replaced. split_reason: why
-    this number of workers and threads was chosen, where the user did not say.
+    The folders of `training` follow from `output`. overwrite: whether to replace an earlier run there. split_reason:
+    the reason for the number of workers and threads, where Cobre has chosen it.
     """
 
     case: CaseRequest
@@ -89,7 +89,7 @@ class RunRequest:
 
 
 def with_iterations(overrides: Overrides | None, iterations: int | None) -> Overrides | None:
-    """Return overrides with another iteration limit as the only stopping rule."""
+    """Add an iteration limit as the only stopping rule; return the overrides unchanged for None."""
     if iterations is None:
         return overrides
     limit = {"training.stopping_rules": [{"type": "iteration_limit", "limit": iterations}]}

@@ -57,7 +57,7 @@ class TrainingResult:
     stop_reason: why training ended, in words; stop_kind: for programs.
     digest: SHA-256 over all bounds and cuts: equal digests are equal results, to the last bit.
     training_seconds: wall time. warnings: about the case and the run. workers: the ranks that took part.
-    shared_bytes: what ranks of a node hold once; saved_bytes: what that saves.
+    shared_bytes: memory that the ranks of a node share; saved_bytes: what sharing saves.
     bound: what the stopping rule `upper_bound` found, as in bound.json; None where it did not run.
     policy_cost: what the policy costs, with half of its 95 % confidence interval and the number of paths (0: all, on a
     tree); None where the paths of training do not tell, such as under a risk measure with risk_weighted_share 0.

@@ -1,4 +1,4 @@
-"""Runs with an output directory, as scripts start them: in this process, or in workers that it starts."""
+"""Runs with an output directory that scripts start, in this process or in workers."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ Description = TypeVar("Description")
 
 
 def _no_description(_study: PreparedStudy) -> None:
-    """Return nothing: the default of `describe`, importable by ranks."""
+    """Return None: the default of `describe`, importable by ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class ScriptRun:
         on_iteration: IterationCallback | None,
         describe: Callable[[PreparedStudy], Description | None] = _no_description,
     ) -> tuple[RunSummary, Description | None]:
-        """Run to the end; raises what a worker raised.
+        """Carry out the run; return its summary, and what `describe` returned on rank 0. Raises what a worker raised.
 
-        describe: a function of a module, called with the prepared study on every rank; what it returned on rank 0 is
-        returned here, so that the study need not be prepared again.
+        describe: a function at module level, called with the prepared study on every rank, so that the caller need not
+        prepare it again.
         """
         exit_if_terminated()
         placement = script_placement(self.world)
@@ -68,7 +68,7 @@ class ScriptRun:
 
     @property
     def config(self) -> UncheckedConfig:
-        """The configuration, as far as it is known before the case is loaded."""
+        """The configuration, before the case is read and checked."""
         return UncheckedConfig.of(CaseRequest(self.case, self.overrides))
 
 
@@ -78,26 +78,29 @@ def _run_and_wait(
     describe: Callable[[PreparedStudy], Description | None],
     emit: EventListener,
 ) -> tuple[RunSummary, Description | None]:
-    """Run, and return on every rank once rank 0 has written its results, which scripts read next."""
-    described: list[Description | None] = []
-    summary = run_study(comm, request, emit, lambda study: described.append(describe(study)))
+    """Run, and return on every rank once rank 0 has written the results, which scripts read next."""
+    descriptions: list[Description | None] = []
+    summary = run_study(comm, request, emit, lambda study: descriptions.append(describe(study)))
     comm.barrier(label="results are written")
-    return summary, described[0]
+    return summary, descriptions[0]
 
 
 def simulate_and_store(run: ScriptRun, policy: Policy, output: Path) -> int:
-    """Simulate a policy and write the tables, also to the log and the summary of a run there; how many scenarios."""
+    """Simulate a policy and write its tables; return the number of scenarios.
+
+    The log and the summary of a run in the directory get the results, too.
+    """
     exit_if_terminated()
     placement = script_placement(run.world)
-    given, overrides = case_and_overrides(run.case, run.overrides)
-    source = CaseRequest(given, overrides, placement.threads, plugins=run.plugins)
+    checked, overrides = case_and_overrides(run.case, run.overrides)
+    source = CaseRequest(checked, overrides, placement.threads, plugins=run.plugins)
     with raising_worker_errors():
         return run_in(placement, _simulate_and_store, (source, policy, output), no_events)[0]
 
 
 def _simulate_and_store(comm: Backend, source: CaseRequest, policy: Policy, output: Path, emit: EventListener) -> int:
     result = simulate_rank(comm, source, policy, None, True, emit)
-    assert result is not None  # noqa: S101 - it was asked for on all ranks
+    assert result is not None  # noqa: S101 - requested on all ranks
     if comm.rank == 0:
         _store(output, result)
     comm.check_failures()
@@ -109,13 +112,13 @@ def _store(output: Path, result: SimulationResult) -> None:
     with output_lock(output):
         write_results(output / SIMULATION, result.tables, {"digest": result.digest})
         if (output / EVENT_FILE).exists():
-            _log(output, result)
+            _append_to_log(output, result)
         if (output / SUMMARY_FILE).exists():
             summary = output / SUMMARY_FILE
             write_json(summary, read_stored_object(summary) | simulation_numbers(result))
 
 
-def _log(output: Path, result: SimulationResult) -> None:
+def _append_to_log(output: Path, result: SimulationResult) -> None:
     log = EventLog(output, append=True)
     log.emit(simulation_event(result))
     log.close()

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and time limits, which stop training after the iteration or inside it."""
+"""Requests to stop training, after the iteration or inside it: Ctrl-C, SIGTERM and time limits."""
 
 import logging
 import signal
@@ -22,8 +22,8 @@ logger = logging.getLogger("cobre")
 _Handler = Callable[[int, FrameType | None], Any] | int | None
 _SIGNALS = {signal.SIGINT: Interruption.INTERRUPTED, signal.SIGTERM: Interruption.TERMINATED}
 
-# How long an iteration may last after SIGTERM or the time limit. What sent SIGTERM kills soon: containers after 10 s,
-# Slurm after 30 s, and the policy has to be written by then.
+# Time that an iteration may take after SIGTERM or the time limit. SIGKILL follows SIGTERM, in containers after 10 s and
+# in Slurm after 30 s, and the policy has to be written by then.
 FINISH_S = 5.0
 
 
@@ -34,21 +34,21 @@ class NoIterationError(CobreError):
 
 
 class StopRequest:
-    """A block in which the first SIGINT or SIGTERM asks to stop after the iteration.
+    """A context in which the first SIGINT or SIGTERM requests a stop after the iteration.
 
-    The second one drops the iteration: training ends with the one before. So do SIGTERM and the time limit, FINISH_S
-    after they came. The third signal raises `KeyboardInterrupt`, and so does the second where no iteration can be
-    dropped: outside of `train`, and on mpi, where a rank that leaves a collective ends the job.
-    SIGTERM that comes again within seconds is still the first one (`SignalRepeatFilter`).
-    Signals are taken in the main thread only, as Python has it; elsewhere only the time limit counts.
+    The second signal drops the iteration: training ends with the one before. So do SIGTERM and the time limit, FINISH_S
+    later. The third signal raises `KeyboardInterrupt`, and so does the second where no iteration can be dropped: before
+    and after `train`, and on mpi, where a rank that leaves a collective ends the job. SIGTERM repeated within seconds
+    counts once (`SignalRepeatFilter`). Python delivers signals to the main thread only; in others only the time limit
+    counts.
     """
 
     def __init__(self, time_limit_s: float | None = None) -> None:
         self._deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
-        self._wanted = Interruption.NONE
-        self._wanted_at = 0.0
+        self._reason = Interruption.NONE
+        self._requested_at = 0.0
         self._previous: dict[signal.Signals, _Handler] = {}
-        self._requests = SignalRepeatFilter()
+        self._repeats = SignalRepeatFilter()
         self._counter = SignalCounter()
         self._comm: Backend | None = None
         self._is_iterating = False
@@ -56,7 +56,7 @@ class StopRequest:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._take) for number in _SIGNALS}
+            self._previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
             self._counter.start(_SIGNALS)
         return self
 
@@ -66,12 +66,12 @@ class StopRequest:
         self._previous = {}
 
     def use(self, comm: Backend) -> None:
-        """Allow iterations to be dropped, in a world of ranks that end by this communicator."""
+        """Allow iterations to be dropped, in the world of this communicator; not on mpi."""
         self._comm = None if comm.backend == "mpi" else comm
 
     @contextmanager
     def iterating(self) -> Iterator[None]:
-        """Let the iteration in the block be dropped."""
+        """Allow the iteration in the block to be dropped."""
         self._is_iterating = True
         try:
             self.check()
@@ -80,31 +80,31 @@ class StopRequest:
             self._is_iterating = False
 
     def request_stop(self, why: Interruption = Interruption.INTERRUPTED) -> None:
-        """Request a stop after this iteration, from any thread; requesting it again makes no difference."""
-        if self._wanted is Interruption.NONE:
-            self._wanted, self._wanted_at = why, time.monotonic()
+        """Request a stop after this iteration, from any thread; later requests have no effect."""
+        if self._reason is Interruption.NONE:
+            self._reason, self._requested_at = why, time.monotonic()
 
-    def is_wanted(self) -> bool:
-        """Return whether a signal, the time limit or the caller has requested the end."""
+    def is_requested(self) -> bool:
+        """Return whether a signal, the time limit or the caller has requested a stop."""
         return self.interruption() is not Interruption.NONE
 
     def interruption(self) -> Interruption:
-        """Return why the run should end, if a signal, the time limit or a caller has asked; else NONE."""
-        if self._wanted is Interruption.NONE and self._deadline is not None and time.monotonic() >= self._deadline:
+        """Return the reason of a requested stop; NONE without a request."""
+        if self._reason is Interruption.NONE and self._deadline is not None and time.monotonic() >= self._deadline:
             return Interruption.TIME_LIMIT
-        return self._wanted
+        return self._reason
 
     def check(self) -> None:
-        """Raise `IterationDropped` where the iteration must not be finished; called often by the solver."""
+        """Raise `IterationDropped` if the iteration must not be finished; the solver polls this."""
         if self._is_iterating and (reason := self._drop_reason()) is not Interruption.NONE:
             raise IterationDropped(reason)
 
     def finish(self, ended_by: StopKind) -> None:
-        """Raise `KeyboardInterrupt` for a signal that did not end training: what follows must not begin either."""
+        """Raise `KeyboardInterrupt` for a signal that came too late to end training: later steps must not begin."""
         if ended_by.is_interruption:
             return
         for number, interruption in _SIGNALS.items():
-            if self._wanted is interruption:
+            if self._reason is interruption:
                 raise stop_exception(number)
 
     def without_policy(self, why: Interruption) -> BaseException:
@@ -120,44 +120,43 @@ class StopRequest:
         if self._comm is None:
             return Interruption.NONE
         if self._drops:
-            return self._wanted
+            return self._reason
         now = time.monotonic()
-        if self._wanted is Interruption.TERMINATED and now >= self._wanted_at + FINISH_S:
-            return self._wanted
+        if self._reason is Interruption.TERMINATED and now >= self._requested_at + FINISH_S:
+            return self._reason
         if self._deadline is not None and now >= self._deadline + FINISH_S:
             return Interruption.TIME_LIMIT
         return Interruption.NONE
 
-    def _take(self, number: int, _: FrameType | None) -> None:
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
         for _arrival in range(self._counter.arrivals(number)):
             self._request(number)
 
     def _request(self, number: int) -> None:
-        if self._requests.is_repetition(number):
+        if self._repeats.is_repetition(number):
             return
-        if self._wanted in (Interruption.NONE, Interruption.REQUESTED):
-            self._wanted, self._wanted_at = _SIGNALS[signal.Signals(number)], time.monotonic()
+        if self._reason in (Interruption.NONE, Interruption.REQUESTED):
+            self._reason, self._requested_at = _SIGNALS[signal.Signals(number)], time.monotonic()
             return
         if self._drops or self._comm is None:
             raise stop_exception(number)
         self._drops = True
-        # A rank that waits for another one cannot be asked by the solver. Between two calls, on the other hand, an
-        # exception could interrupt an operation that must be atomic.
+        # A rank that waits for another one is not polled by a solver. Between two calls an exception could interrupt an
+        # operation that must be atomic.
         if self._is_iterating and self._comm.state == "busy":
-            raise IterationDropped(self._wanted)
+            raise IterationDropped(self._reason)
 
 
-# SIGTERM in scripts. `cobre.train` takes the signal, so that the policy of the iterations so far is not lost, and
-# returns it; but what was asked to end is the process, and a script that trains in a loop would go on with the next.
+# SIGTERM in scripts. `cobre.train` handles the signal and returns the policy so far. But the process was asked to end,
+# and a script that trains in a loop would go on with the next training.
 
 _is_terminated = False
 
 
 def pass_on_termination(ended_by: StopKind | None) -> None:
-    """Deliver a SIGTERM that ended the training of a script: to the script's own handler, now, if it has one.
+    """Deliver the SIGTERM that ended a training to the script's own handler, if it has one.
 
-    Without one the script goes on, so that it can keep the result, until its next call of Cobre
-    (`exit_if_terminated`).
+    Without one the script goes on, so that it can save the result, until its next call of Cobre (`exit_if_terminated`).
     """
     global _is_terminated  # noqa: PLW0603 - a signal is the process's, too
     if ended_by is not StopKind.TERMINATED:
@@ -170,9 +169,9 @@ def pass_on_termination(ended_by: StopKind | None) -> None:
 
 
 def exit_if_terminated() -> None:
-    """Raise SystemExit with the code of SIGTERM if that has ended an earlier training; called before work begins.
+    """Raise SystemExit with the exit code of SIGTERM if it ended an earlier training; called before work begins.
 
-    Not if the script has installed a handler since: then it has taken the matter into its own hands.
+    A script that has installed a handler since goes on.
     """
     global _is_terminated  # noqa: PLW0603 - as above
     if not _is_terminated:

@@ -1,4 +1,4 @@
-"""A training run from beginning to end, on any communicator."""
+"""Training on all ranks, from the starting point to the digest and the cost of the final policy."""
 
 import hashlib
 import os
@@ -82,13 +82,13 @@ def training_digest(history: Sequence[IterationRecord], pool: CutPool) -> str:
     return digest.hexdigest()
 
 
-# The context of a study's training: for training itself, for bounds of a policy, and for timing.
+# The training context of a study; bounds of a policy and benchmarks need one, too.
 
 
 def training_context(
     comm: Backend, study: PreparedStudy, solver: LpSolver, paths: int, failure_folder: Path | None = None
 ) -> TrainingContext:
-    """Create a context for that many forward passes, with no cuts but those of a boundary policy. Collective."""
+    """Create a context for `paths` forward passes, without cuts except those of a boundary policy. Collective."""
     problem, config = study.problem, study.case.config
     split, pool = WorkSplit(paths, comm.size), BoundaryCutPool(comm, problem, study.boundary)
     window = config.training.cut_selection.window
@@ -112,17 +112,17 @@ def training_context(
 
 
 def _risk_draws(problem: Problem, config: TrainingConfig) -> RiskDraws | None:
-    """Return draws by the weights of the risk measure, where the case asks for them."""
+    """Return draws by the weights of the risk measure; None where the case has none."""
     passes = config.weighted_passes
     return RiskDraws.of(problem, passes, config.tree_seed) if passes and problem.tree is None else None
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedStudy:
-    """A trained policy in the pool of its training context, with the history of the run.
+    """A trained policy, in the pool of its training context, with the history of the run.
 
     is_dropped: an iteration was dropped, so that ranks may be gone: no more collectives.
-    policy_cost: of the final policy where there was time to sample it, else of those of the last iterations.
+    policy_cost: of the final policy where paths for it were affordable, else of the last iterations.
     """
 
     ready: ReadyStudy
@@ -148,16 +148,16 @@ class TrainedStudy:
     @property
     def bound(self) -> dict[str, Any] | None:
         """The upper bound that a stopping rule needed after the last iteration; None without such a rule."""
-        return None if (found := self.context.state.upper_bound) is None else found.as_dict()
+        return None if (bound := self.context.state.upper_bound) is None else bound.as_dict()
 
     def simulated_cuts(self) -> Policy | CutPool:
-        """Return the pool itself, or a policy where a simulation of the stored policy would see cuts in other slots."""
+        """Return the cuts in the slots of the stored policy: the pool, or a copy without its gaps."""
         pool = self.context.pool
         return Policy.of(self.study, pool, self.history) if pool.has_gaps else pool
 
     @property
     def bounds(self) -> BoundHistory:
-        """The bounds of all iterations, with what is known of the final policy."""
+        """The bounds of all iterations, with the bound or the cost of the final policy."""
         last, is_risk_averse = self.history[-1], self.study.is_risk_averse
         computed = ComputedBound.of_run(
             last.lower_bound, self.end, is_exact=last.is_exact, is_risk_averse=is_risk_averse
@@ -167,7 +167,7 @@ class TrainedStudy:
 
     @property
     def end(self) -> dict[str, Any]:
-        """How training ended, by the names that events, summary.json and results of scripts share."""
+        """How training ended, with the names that events, summary.json and results of scripts share."""
         return {
             "stop_reason": self.stop.reason,
             "stop_kind": self.stop.kind,
@@ -186,7 +186,7 @@ def train_rank(
     emit: EventListener,
     stop: StopRequest | None = None,
 ) -> TrainingResult | None:
-    """Train; return the result on rank 0, or on all ranks."""
+    """Prepare the case and train; return the result on rank 0, or on all ranks."""
     ready = prepare_on_ranks(comm, case, emit)
     trained = train_study(comm, ready, request, emit, stop)
     pool = trained.context.pool
@@ -213,7 +213,7 @@ def train_study(
     emit: EventListener = no_events,
     stop: StopRequest | None = None,
 ) -> TrainedStudy:
-    """Find the starting point and train from it, for callers that write nothing when training ends."""
+    """Train from the starting point of a request, for callers that write no results."""
     stop = stop or StopRequest(request.time_limit_s)
     start = find_starting_point(comm, ready, request, emit)
     comm.check_failures()
@@ -233,7 +233,7 @@ def train_from(
     emit: EventListener,
     stop: StopRequest,
 ) -> TrainedStudy:
-    """Train on all ranks until a stopping rule of the case, a signal, the time limit or `stop` ends it.
+    """Train on all ranks until a stopping rule or a stop request ends it.
 
     start: from `find_starting_point`. stop: entered by the caller, who leaves it once the policy is written.
     """
@@ -246,7 +246,7 @@ def train_from(
         history = restore_start(context, ready.study, start)
         if history:
             emit(resumed_event(history, is_risk_averse=ready.study.is_risk_averse))
-        writer = _writer(comm, ready, request, emit, len(history))
+        writer = _checkpoint_writer(comm, ready, request, emit, len(history))
         with cleanup(writer.close) if writer else nullcontext(), cleanup(context.team.close):
             on_checkpoint = writer.on_checkpoint if writer else no_checkpoint
             ids = [stage.id for stage in ready.study.case.horizon.stages]
@@ -256,7 +256,7 @@ def train_from(
             hooks = TrainingHooks(on_iteration, on_checkpoint, stop.interruption, progress.around(stop.iterating))
             outcome = _run_loop(context, ready, hooks, history, stop, progress)
             cost = _final_policy_cost(context, outcome)
-    return replace(_trained(ready, context, outcome, len(history), time.monotonic() - began), policy_cost=cost)
+    return replace(_trained_study(ready, context, outcome, len(history), time.monotonic() - began), policy_cost=cost)
 
 
 def _phase_event(study: PreparedStudy) -> Event:
@@ -277,7 +277,7 @@ def _on_iteration(
 ) -> Callable[[IterationRecord], None]:
     def on_iteration(record: IterationRecord) -> None:
         emit(iteration_event(record, is_risk_averse=is_risk_averse))
-        if replies.wants_stop(stop.is_wanted):
+        if replies.wants_stop(stop.is_requested):
             stop.request_stop(Interruption.REQUESTED)
 
     return on_iteration
@@ -293,8 +293,8 @@ def _run_loop(
 ) -> TrainingOutcome:
     case = ready.study.case
     config, spent_s = case.config.training, history[-1].elapsed_s if history else 0.0
-    given = (*config.stopping_rules, *ready.plugins.stopping_rules)
-    rules = rules_in_force([rule.resumed(spent_s) for rule in given], config.stopping_mode)
+    all_rules = (*config.stopping_rules, *ready.plugins.stopping_rules)
+    rules = rules_in_force([rule.resumed(spent_s) for rule in all_rules], config.stopping_mode)
     selection = ready.plugins.cut_selection or cut_selection(config.cut_selection, case.format_version)
     ready.solver.poll = progress.check
     try:
@@ -306,20 +306,20 @@ def _run_loop(
 
 
 def _final_policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> PolicyCost | None:
-    """Estimate the cost of the final policy from new paths; where few are affordable, from the last iterations."""
+    """Estimate the cost of the final policy from new paths; from the last iterations where these take too long."""
     last, is_neutral = outcome.history[-1], context.problem.is_risk_neutral
     paths = final_paths(context.problem, sum(record.solves for record in outcome.history))
     if last.policy_cost is None or last.is_exact or outcome.stop.kind.is_interruption or outcome.is_dropped:
         return last.policy_cost
     if paths < MIN_FINAL_PATHS:
         return last.policy_cost
-    found = sample_paths(context, Draw(paths, last.iteration))
-    sample = CostSample.of((found.lower_bound + found.excess).tolist())
+    drawn = sample_paths(context, Draw(paths, last.iteration))
+    sample = CostSample.of((drawn.lower_bound + drawn.excess).tolist())
     near = [record for record in outcome.history if _is_near(record, last)]
     recent = latest([record.cost_sample for record in near], SPREAD_PATHS, share=1.0)
     if not is_neutral:  # paths of training count by likelihood ratios, which spread far more than their costs
         return sampled_cost(sample, is_estimate=True)
-    if sum(part.paths for part in recent) < ENOUGH_PATHS:
+    if sum(costs.paths for costs in recent) < ENOUGH_PATHS:
         spread = pooled(latest([record.cost_sample for record in outcome.history], SPREAD_PATHS))
         return sampled_cost(sample, is_estimate=False, spread=spread)
     bounds = [record.lower_bound for record in near[-len(recent) :]]
@@ -328,11 +328,11 @@ def _final_policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> Po
 
 
 def _is_near(record: IterationRecord, last: IterationRecord) -> bool:
-    """Return whether, by its lower bound, the policy of an iteration is nearly the last one."""
+    """Return whether the lower bound of an iteration is so close to the last one that the policies are alike."""
     return relative_gap(last.lower_bound, record.lower_bound) >= -MAX_DRIFT
 
 
-def _trained(
+def _trained_study(
     ready: ReadyStudy, context: TrainingContext, outcome: TrainingOutcome, resumed_at: int, wall_s: float
 ) -> TrainedStudy:
     return TrainedStudy(
@@ -347,7 +347,7 @@ def _trained(
     )
 
 
-def _writer(
+def _checkpoint_writer(
     comm: Communicator, ready: ReadyStudy, request: TrainingRequest, emit: EventListener, resumed_at: int
 ) -> CheckpointWriter | None:
     plan = CheckpointPlan.of(request, ready.study.case.config)
@@ -366,9 +366,9 @@ def gather_reports(comm: Communicator, history: Sequence[IterationRecord], wall_
     host = np.frombuffer(socket.gethostname().encode()[:width].ljust(width, b"\0"), np.uint8)
     hosts = np.empty((comm.size, width), np.uint8)
     comm.allgatherv(host, hosts.reshape(-1), [width] * comm.size, label="hosts of the ranks")
-    own = np.array([os.getpid(), wall_s], np.float64)
+    pid_and_time = np.array([os.getpid(), wall_s], np.float64)
     numbers = np.empty((comm.size, 2))
-    comm.allgatherv(own, numbers.reshape(-1), [2] * comm.size, label="times of the ranks")
+    comm.allgatherv(pid_and_time, numbers.reshape(-1), [2] * comm.size, label="times of the ranks")
     return tuple(
         WorkerReport(
             rank=rank,

@@ -1,4 +1,4 @@
-"""Settings that are needed before the case is read: the amount of work, and what a run starts from."""
+"""Settings that are needed before a case is read and checked: the amount of work, and the starting point."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,21 +12,21 @@ from cobre.study.requests import CaseRequest, Overrides
 
 
 def with_config_document(request: CaseRequest) -> CaseRequest:
-    """Return the request with config.json of its case directory, read unless it has been read before.
+    """Return the request with the config.json of its case directory, read once.
 
-    It travels with the request: the process that starts a run, and every rank, then decide by the same text.
+    The document travels with the request, so that the process that starts a run and all ranks decide by the same text.
     """
     if request.config is not None or not isinstance(request.case, Path):
         return request
     try:
         return replace(request, config=ConfigDocument.read(request.case))
-    except OSError:  # what is wrong with the directory is reported when the case is loaded
+    except OSError:  # reported when the case is loaded
         return request
 
 
 @dataclass(frozen=True, slots=True)
 class UncheckedConfig:
-    """Content of config.json with overrides, not validated yet; None where it cannot be parsed, as reported later."""
+    """Content of config.json with overrides, not validated; None where it cannot be parsed, which is reported later."""
 
     content: Any
 
@@ -47,7 +47,7 @@ class UncheckedConfig:
 
     @property
     def is_trained(self) -> bool:
-        """Whether the case trains a policy, and does not only simulate one."""
+        """Whether the case trains a policy."""
         return self._at("training", "enabled") is not False
 
     @property
@@ -57,20 +57,20 @@ class UncheckedConfig:
 
     @property
     def policy_mode(self) -> Any:
-        """`policy.mode`: fresh, warm_start or resume in a case without mistakes."""
+        """`policy.mode`: fresh, warm_start or resume in a valid case."""
         mode = self._at("policy", "mode")
         return "fresh" if mode is None else mode
 
     @property
     def has_boundary(self) -> bool:
-        """Whether the policy of another run values the end of the study."""
+        """Whether the case has a boundary policy."""
         return self._at("policy", "boundary") is not None
 
     @property
     def max_useful_workers(self) -> int | None:
-        """Forward passes of training, or scenarios where nothing is trained: more workers would be idle.
+        """Number of forward passes, or of scenarios where nothing is trained: more workers would be idle.
 
-        None when the file does not say.
+        None where the file does not say.
         """
         if not self.is_trained:
             return _count(self._at("simulation", "selection", "num_scenarios"))
@@ -78,7 +78,7 @@ class UncheckedConfig:
 
     @property
     def is_tree(self) -> bool:
-        """Whether training goes over all paths of a tree."""
+        """Whether training enumerates all paths of a tree."""
         return bool(self._at("training", "selection", "method") == "enumerated")
 
     def _at(self, *keys: str) -> Any:

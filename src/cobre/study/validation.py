@@ -1,4 +1,4 @@
-"""Validation of a case before it is run, as `import cobre`, the command line and the assistant server offer it."""
+"""Validation of a case before it is run, for scripts, the command line and the assistant server."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,8 +16,8 @@ from cobre.policy.boundary import load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.problem.boundary import BoundaryMismatchError
 from cobre.stochastic import NoiseModelError
 from cobre.stochastic.model import build_noise_model
+from cobre.study.arguments import refuse_overrides
 from cobre.study.plausibility import check_generic_numbers, check_plausibility, finding_of_note
-from cobre.study.preparation.on_ranks import as_case
 from cobre.study.preparation.prepare import convexity_notes
 from cobre.study.requests import Overrides
 from cobre.wording import counted
@@ -37,7 +37,7 @@ class ValidationReport:
 
     errors, warnings: a `Finding` each, with code, layer, file, entity, field, value, message, expected and remedy. As
     text, findings that are alike share a line with a count.
-    format: the format of the case, 0.18 or 0.19, and the reason; None where there is no case at all.
+    format: the format of the case, 0.18 or 0.19, and how it was recognised; None where there is no case.
     conversion: the deck that a bridge made the case from; None for other cases.
     """
 
@@ -115,7 +115,7 @@ def validate(path: Case | str | Path, config_overrides: Overrides | None = None)
     """
     findings, formats = Findings(), list[FormatSeen]()
     if isinstance(path, Case):
-        as_case(path, config_overrides)  # refuses overrides
+        refuse_overrides(config_overrides)
         case = checked_case(path, findings)
     else:
         case = read_case(path, findings, config_overrides, formats=formats)

@@ -1,8 +1,8 @@
 """`cobre verify`: the shipped examples must give the bits recorded for this version of the arithmetic.
 
-The record is in the package (`known_digests.json`): for each version of the arithmetic and each version of the LP
-library that it was made with, the digests and bounds of some iterations of every example. A change that alters bits
-raises `ARITHMETIC` and is recorded again (`cobre verify --record`) in the same commit; the changelog says why.
+The package has the record (`known_digests.json`): digests and bounds of some iterations of every example, by version of
+the arithmetic and of the LP library. A change that alters bits raises `ARITHMETIC` and records new digests (`cobre
+verify --record`) in the same commit; the changelog says why.
 """
 
 import json
@@ -26,10 +26,10 @@ ARITHMETIC = 4
 """Raised by every change that alters the bits of a result on purpose."""
 RECORD = Path(__file__).with_name("known_digests.json")
 ITERATIONS = {"two_reservoirs": 10, "four_regions": 4, "large": 3, "large_sparse": 3}
-# The examples are small enough for the dense inverse. One of them once more with the method of large stages.
+# The examples are small enough for the dense inverse; one is run again with the method of large stages.
 VARIANTS = {"large_sparse": ("large", {"COBRE_MAX_DENSE_ROWS": "0"})}
 LIMIT_S = 900.0
-# Our own kernels, NumPy's, and those of the mathematical library: what the plainest processor would do.
+# Kernels of Cobre, NumPy and the C library as on the plainest processor.
 NARROW = {
     "COBRE_WIDE_INSTRUCTIONS": "0",
     "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR AVX2 FMA3 AVX512F AVX512_SKX",
@@ -39,7 +39,7 @@ NARROW = {
 
 
 class NotVerifiedError(CobreError):
-    """An example that could not be run, or a record that is not there."""
+    """An example that could not be run, or a missing record."""
 
     remedy = "install the examples and the libraries that the message names, and verify again"
 
@@ -61,13 +61,13 @@ class Bits:
         )
 
     def difference(self, recorded: "Bits") -> str:
-        """Describe the first place where they differ; empty when they do not."""
+        """Describe the first difference; empty if there is none."""
         for name in ("lower_bounds", "upper_bounds"):
             pairs = zip(getattr(self, name), getattr(recorded, name), strict=False)
             for iteration, (mine, known) in enumerate(pairs, 1):
                 if mine != known:
-                    word = name.removesuffix("s").replace("_", " ")
-                    return f"{word} of iteration {iteration} is {_shown(mine)}, recorded {_shown(known)}"
+                    label = name.removesuffix("s").replace("_", " ")
+                    return f"{label} of iteration {iteration} is {_shown(mine)}, recorded {_shown(known)}"
         if self.training != recorded.training:
             return (
                 f"all bounds are equal, but cuts differ: digest {self.training[:16]}, recorded {recorded.training[:16]}"
@@ -79,7 +79,7 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class ExampleCheck:
-    """An example, run with wide or narrow instructions. difference: from the record, in words or empty."""
+    """An example, run with wide or narrow instructions. difference: from the record; empty if there is none."""
 
     example: str
     instructions: str
@@ -98,12 +98,12 @@ class ExampleCheck:
 
 
 def lp_library() -> str:
-    """Return the LP library and its version, by which records are kept."""
+    """Return the name and version of the LP library, which bits depend on."""
     return f"highspy {metadata.version('highspy')}"
 
 
 def verify(examples: tuple[str, ...] = tuple(ITERATIONS)) -> Iterator[ExampleCheck]:
-    """Run examples with wide instructions and without, and compare with the record. Raises NotVerifiedError."""
+    """Run examples with wide and with narrow instructions, and compare with the record. Raises NotVerifiedError."""
     recorded = known_bits()
     for example in examples:
         for instructions, environ in (("wide", {}), ("narrow", NARROW)):
@@ -113,10 +113,10 @@ def verify(examples: tuple[str, ...] = tuple(ITERATIONS)) -> Iterator[ExampleChe
 
 def known_bits() -> dict[str, Bits]:
     """Return the record for this arithmetic and this LP library; raise NotVerifiedError where there is none."""
-    of_arithmetic = _record().get(str(ARITHMETIC), {})
-    stored = of_arithmetic.get(lp_library())
+    by_library = _record().get(str(ARITHMETIC), {})
+    stored = by_library.get(lp_library())
     if stored is None:
-        known = ", ".join(of_arithmetic) or "nothing"
+        known = ", ".join(by_library) or "nothing"
         raise NotVerifiedError(
             f"no digests are recorded for arithmetic {ARITHMETIC} with {lp_library()} (recorded: {known}): install a "
             "recorded version, or record this one with `cobre verify --record` after checking its results"
@@ -125,22 +125,22 @@ def known_bits() -> dict[str, Bits]:
 
 
 def record() -> dict[str, Bits]:
-    """Run all examples and keep what they give, if both ways of computing agree; other records stay."""
-    found: dict[str, Bits] = {}
+    """Run all examples and record their bits if wide and narrow instructions agree; other records stay."""
+    results: dict[str, Bits] = {}
     for example in ITERATIONS:
         wide, narrow = run_example(example, {}), run_example(example, NARROW)
         if difference := narrow.difference(wide):
             raise NotVerifiedError(f"{example}: without wide instructions the {difference}: nothing was recorded")
-        found[example] = wide
+        results[example] = wide
     content = _record()
-    stored = {name: _as_dict(bits) for name, bits in found.items()}
+    stored = {name: _as_dict(bits) for name, bits in results.items()}
     content.setdefault(str(ARITHMETIC), {})[lp_library()] = stored
     write_json(RECORD, content, sort_keys=True)
-    return found
+    return results
 
 
 def run_example(example: str, environ: Mapping[str, str]) -> Bits:
-    """Run an example in a process of its own: which instructions are used is decided when libraries are loaded."""
+    """Run an example in its own process: libraries choose their instructions when they are loaded."""
     name, variant = VARIANTS.get(example, (example, {}))
     case = next((template.folder for template in templates() if template.name == name), None)
     if case is None:

@@ -53,10 +53,10 @@ def test_events_count_up_to_the_lps_of_the_iteration(monkeypatch, threads):
 def test_where_an_iteration_is():
     size = IterationSize(forward=6, backward=((12, 10), (11, 10)), bound=5)
     assert size.total == 31
-    assert size.where(0) == {"pass": "forward"}
-    assert size.where(6) == {"pass": "backward", "stage": 12}
-    assert size.where(16) == {"pass": "backward", "stage": 11}
-    assert size.where(26) == size.where(31) == {"pass": "bound"}
+    assert size.position(0) == {"pass": "forward"}
+    assert size.position(6) == {"pass": "backward", "stage": 12}
+    assert size.position(16) == {"pass": "backward", "stage": 11}
+    assert size.position(26) == size.position(31) == {"pass": "bound"}
 
 
 def test_what_a_listener_raises_ends_the_iteration(monkeypatch):

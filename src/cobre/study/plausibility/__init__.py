@@ -1,4 +1,4 @@
-"""Plausibility of a case that could be run: warnings with their numbers; and errors that only numbers show."""
+"""Plausibility of a valid case: warnings with numbers, and errors that only computed numbers show."""
 
 from cobre.study.plausibility.rules import check_generic_numbers, check_plausibility, finding_of_note
 
