@@ -1,7 +1,4 @@
-"""Matplotlib figures of a comparison: both studies by stage, and below them the difference with its 95 % interval.
-
-Apart from the page, which must not need Matplotlib.
-"""
+"""Matplotlib figures of a comparison: both studies by stage, and below them the difference with its 95 % interval."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,21 +36,27 @@ def _drawn(rows: Sequence[DrawnRow], quantity: str) -> Figure:
     """Draw two plots, one above the other, with the same stages."""
     a, b, difference, half_width = (drawn_numbers(rows, name) for name in ("a", "b", "difference", "half_width"))
     divisor, unit = scale_of(rows, unit_of(quantity))
-    scaled = [{"a": x, "b": y} for x, y in zip(difference.tolist(), np.nan_to_num(half_width).tolist(), strict=True)]
+    spreads = np.nan_to_num(half_width).tolist()
+    scaled = [{"a": value, "b": spread} for value, spread in zip(difference.tolist(), spreads, strict=True)]
     low_divisor, low_unit = scale_of(scaled, unit_of(quantity))
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72))
-    upper, lower = _two_axes(figure, unit, f"B - A, {low_unit}")
-    x = np.arange(len(rows))
-    upper.plot(x, a / divisor, color=BLUE, marker=_marker(x))
-    upper.plot(x, b / divisor, color=ORANGE, linestyle=(0, (5, 2.5)), marker=_marker(x))
-    lower.bar(x, difference / low_divisor, 0.7, color=GREY, linewidth=0)
-    lower.errorbar(
-        x, difference / low_divisor, np.nan_to_num(half_width) / low_divisor, fmt="none", ecolor=INK, elinewidth=0.9
+    levels, differences = _two_axes(figure, unit, f"B - A, {low_unit}")
+    positions = np.arange(len(rows))
+    levels.plot(positions, a / divisor, color=BLUE, marker=_marker(positions))
+    levels.plot(positions, b / divisor, color=ORANGE, linestyle=(0, (5, 2.5)), marker=_marker(positions))
+    differences.bar(positions, difference / low_divisor, 0.7, color=GREY, linewidth=0)
+    differences.errorbar(
+        positions,
+        difference / low_divisor,
+        np.nan_to_num(half_width) / low_divisor,
+        fmt="none",
+        ecolor=INK,
+        elinewidth=0.9,
     )
-    lower.axhline(0.0, color=MUTED, linewidth=0.8)
-    for axes in (upper, lower):
+    differences.axhline(0.0, color=MUTED, linewidth=0.8)
+    for axes in (levels, differences):
         label_stages(axes, [row["stage"] for row in rows])
-    upper.tick_params(labelbottom=False)
+    levels.tick_params(labelbottom=False)
     return figure
 
 
@@ -62,16 +65,16 @@ def _marker(x: "np.ndarray[Any, Any]") -> str:
 
 
 def _two_axes(figure: Figure, above: str, below: str) -> tuple[Axes, Axes]:
-    inner = HEIGHT - TOP - BOTTOM - GAP
-    heights = (UPPER * inner, (1 - UPPER) * inner)
+    inner_height = HEIGHT - TOP - BOTTOM - GAP
+    heights = (UPPER * inner_height, (1 - UPPER) * inner_height)
     bottoms = (BOTTOM + heights[1] + GAP, BOTTOM)
-    found = []
+    axes_pair = []
     for bottom, height, unit in zip(bottoms, heights, (above, below), strict=True):
         frame = (LEFT / WIDTH, bottom / HEIGHT, (WIDTH - LEFT - RIGHT) / WIDTH, height / HEIGHT)
         axes = figure.add_axes(frame)
-        at = (bottom + height + 14) / HEIGHT
-        axes.text(2 / WIDTH, at, unit, transform=figure.transFigure, color=MUTED, va="center", fontsize=10)
+        label_y = (bottom + height + 14) / HEIGHT
+        axes.text(2 / WIDTH, label_y, unit, transform=figure.transFigure, color=MUTED, va="center", fontsize=10)
         axes.yaxis.set_major_locator(MaxNLocator(4, steps=ROUND_STEPS))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-        found.append(axes)
-    return found[0], found[1]
+        axes_pair.append(axes)
+    return axes_pair[0], axes_pair[1]

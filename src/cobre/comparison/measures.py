@@ -1,4 +1,4 @@
-"""The quantities that a comparison measures: by stage and entity in each scenario, then paired differences of means.
+"""Quantities of a comparison: by stage and entity in each scenario, then means and their paired differences.
 
 Arrays have a row for each stage and a last one for the horizon, a column for each entity and a last one for the system.
 """
@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.comparison.runs import ComparedRun, Match, NotComparableError, in_step, match_entities, match_stages
+from cobre.comparison.runs import ComparedRun, Match, NotComparableError, common_scenarios, match_entities, match_stages
 from cobre.core.arrays import HM3_PER_M3S_HOUR, Floats
 from cobre.core.confidence import student_quantile
 from cobre.io.output.results import Columns
@@ -18,12 +18,12 @@ from cobre.records import dataclass
 from cobre.runs.formatting import CONTROLLED, COST_COMPONENTS
 from cobre.wording import money
 
-# The compared quantities: columns of the simulation's tables, and their aggregation by stage, entity and study.
+# The compared quantities.
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedQuantity:
-    """A column of a table, and its aggregation.
+    """A column of a table of the simulation, and its aggregation.
 
     blocks, entities, stages: how to aggregate blocks to a stage, entities to the system (`load`: weighted by the energy
     of the load; `common`: the mean over entities that both studies have), and stages to the horizon (`hours`: weighted
@@ -111,7 +111,7 @@ COST_COLUMNS = ("stage_id", "immediate_cost", "discount_factor")
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class StudyAxes:
     """The axes of one study's arrays: ids of the common stages (None: not in this study), and hours."""
 
     stages: Sequence[int | None]
@@ -122,12 +122,14 @@ class Frame:
 class EntityMeasure:
     """The quantities of one table in one study."""
 
-    def __init__(self, keys: Sequence[str], frame: Frame, entities: Sequence[int | None], is_common: NDArray[np.bool_]):
+    def __init__(
+        self, keys: Sequence[str], axes: StudyAxes, entities: Sequence[int | None], is_common: NDArray[np.bool_]
+    ):
         self._quantities = {key: QUANTITIES[key] for key in keys}
-        self._frame = frame
+        self._axes = axes
         self._entities = entities
         self._is_common = is_common
-        self._shape = (len(frame.stages), len(entities))
+        self._shape = (len(axes.stages), len(entities))
         self._row_index: _RowIndex | None = None
 
     @property
@@ -141,45 +143,45 @@ class EntityMeasure:
     def arrays(self, rows: Columns) -> dict[str, Floats]:
         """Return one scenario's arrays by quantity: (stages and the horizon) x (entities and the system)."""
         row_index = self._aligned(rows)
-        return {key: self._with_ends(key, quantity, rows, row_index) for key, quantity in self._quantities.items()}
+        return {key: self._with_totals(key, quantity, rows, row_index) for key, quantity in self._quantities.items()}
 
     def _aligned(self, rows: Columns) -> "_RowIndex":
-        """Return the index of the rows, rebuilt only if the rows of a scenario differ from those of the one before."""
+        """Return the index of the rows, which is rebuilt only if they differ from those of the previous scenario."""
         entity = next(iter(self._quantities.values())).entity
         ids = [rows["stage_id"], rows[entity], rows["block_id"]]
-        if self._row_index is None or not self._row_index.are_of(ids):
-            self._row_index = _RowIndex(ids, self._frame, self._entities)
+        if self._row_index is None or not self._row_index.matches(ids):
+            self._row_index = _RowIndex(ids, self._axes, self._entities)
         return self._row_index
 
-    def _with_ends(self, key: str, quantity: ComparedQuantity, rows: Columns, row_index: "_RowIndex") -> Floats:
+    def _with_totals(self, key: str, quantity: ComparedQuantity, rows: Columns, row_index: "_RowIndex") -> Floats:
         values = self._by_stage(quantity, rows[quantity.number], row_index)
         extended = np.full((self._shape[0] + 1, self._shape[1] + 1), np.nan)
         extended[:-1, :-1] = values
         if key not in NOT_OF_THE_SYSTEM:
             extended[:-1, -1] = self._of_system(quantity, values, rows, row_index)
-        extended[-1] = over_stages(quantity.stages, extended[:-1], self._frame.stage_hours)
+        extended[-1] = over_stages(quantity.stages, extended[:-1], self._axes.stage_hours)
         return extended
 
     def _by_stage(self, quantity: ComparedQuantity, numbers: NDArray[np.float64], row_index: "_RowIndex") -> Floats:
-        found = np.full(self._shape[0] * self._shape[1], np.nan)
+        values = np.full(self._shape[0] * self._shape[1], np.nan)
         if quantity.blocks == "last":
-            found[row_index.cells] = numbers[row_index.rows] * quantity.factor
+            values[row_index.cells] = numbers[row_index.rows] * quantity.factor
         elif quantity.blocks == "hours":
-            hours = row_index.added(row_index.hours)
+            hours = row_index.sum_by_cell(row_index.hours)
             with np.errstate(invalid="ignore", divide="ignore"):
-                found = np.where(
-                    row_index.is_there, row_index.added(numbers[row_index.rows] * row_index.hours) / hours, np.nan
+                values = np.where(
+                    row_index.is_there, row_index.sum_by_cell(numbers[row_index.rows] * row_index.hours) / hours, np.nan
                 )
         else:
             weights = row_index.hours * quantity.factor if quantity.is_rate else quantity.factor
-            found = np.where(row_index.is_there, row_index.added(numbers[row_index.rows] * weights), np.nan)
-        return found.reshape(self._shape)
+            values = np.where(row_index.is_there, row_index.sum_by_cell(numbers[row_index.rows] * weights), np.nan)
+        return values.reshape(self._shape)
 
     def _of_system(self, quantity: ComparedQuantity, values: Floats, rows: Columns, row_index: "_RowIndex") -> Floats:
         if quantity.entities == "sum":
             return np.asarray(np.nansum(values, axis=1))
         if quantity.entities == "load":
-            weights = row_index.added(rows["load_mwh"][row_index.rows]).reshape(self._shape)
+            weights = row_index.sum_by_cell(rows["load_mwh"][row_index.rows]).reshape(self._shape)
         else:
             weights = np.broadcast_to(self._is_common.astype(float), self._shape)
         weights = np.where(np.isnan(values), 0.0, weights)
@@ -190,42 +192,42 @@ class EntityMeasure:
 class CostMeasure:
     """The cost of each stage and its components, in $ discounted to the first stage; 0 if not in the study."""
 
-    def __init__(self, frame: Frame, components: Sequence[str], known: Sequence[str]) -> None:
-        self._frame = frame
+    def __init__(self, axes: StudyAxes, components: Sequence[str], known: Sequence[str]) -> None:
+        self._axes = axes
         self._components = components
         self.columns = [*COST_COLUMNS, *(name for name in components if name in known)]
 
     def arrays(self, rows: Columns) -> Floats:
         """Return one scenario's costs: (stages and the horizon) x (cost components and the total)."""
-        stage = positions(rows["stage_id"], self._frame.stages)
-        is_there = stage >= 0
-        extended = np.zeros((len(self._frame.stages) + 1, len(self._components) + 1))
+        stage = positions(rows["stage_id"], self._axes.stages)
+        is_present = stage >= 0
+        extended = np.zeros((len(self._axes.stages) + 1, len(self._components) + 1))
         for column, name in enumerate((*self._components, "immediate_cost")):
             if name not in rows:
                 continue
             numbers = rows[name] * rows["discount_factor"]
-            extended[:-1, column] = np.bincount(stage[is_there], numbers[is_there], len(self._frame.stages))
+            extended[:-1, column] = np.bincount(stage[is_present], numbers[is_present], len(self._axes.stages))
         extended[-1] = extended[:-1].sum(axis=0)
         return extended
 
 
 class _RowIndex:
-    """The cell of each row of a scenario in the array; rows that are not compared are left out."""
+    """The cell of each row of a scenario in the arrays; rows of other stages or entities are left out."""
 
-    def __init__(self, ids: list[NDArray[np.int32]], frame: Frame, entities: Sequence[int | None]) -> None:
+    def __init__(self, ids: list[NDArray[np.int32]], axes: StudyAxes, entities: Sequence[int | None]) -> None:
         self._ids = ids
-        stage, entity = positions(ids[0], frame.stages), positions(ids[1], entities)
+        stage, entity = positions(ids[0], axes.stages), positions(ids[1], entities)
         self.rows = np.flatnonzero((stage >= 0) & (entity >= 0))
         self.cells = stage[self.rows] * len(entities) + entity[self.rows]
-        self._size = len(frame.stages) * len(entities)
+        self._size = len(axes.stages) * len(entities)
         self.is_there = np.bincount(self.cells, minlength=self._size) > 0
         pairs = zip(ids[0][self.rows].tolist(), ids[2][self.rows].tolist(), strict=True)
-        self.hours = np.array([frame.block_hours.get(pair, 1.0) for pair in pairs])
+        self.hours = np.array([axes.block_hours.get(pair, 1.0) for pair in pairs])
 
-    def are_of(self, ids: list[NDArray[np.int32]]) -> bool:
+    def matches(self, ids: list[NDArray[np.int32]]) -> bool:
         return all(np.array_equal(mine, its) for mine, its in zip(self._ids, ids, strict=True))
 
-    def added(self, by_row: Floats) -> Floats:
+    def sum_by_cell(self, by_row: Floats) -> Floats:
         return np.bincount(self.cells, by_row, self._size).astype(np.float64)
 
 
@@ -233,37 +235,37 @@ def over_stages(aggregation: str, values: Floats, hours: Floats) -> Floats:
     """Aggregate stages (rows): `last`, `sum`, or the mean weighted by hours. NaN (not in service) is left out."""
     if aggregation == "last":
         return np.asarray(values[-1])
-    is_there = ~np.isnan(values)
+    is_present = ~np.isnan(values)
     if aggregation == "sum":
-        return np.where(is_there.any(axis=0), np.nansum(values, axis=0), np.nan)
-    weights = np.where(is_there, hours[:, None], 0.0)
+        return np.where(is_present.any(axis=0), np.nansum(values, axis=0), np.nan)
+    weights = np.where(is_present, hours[:, None], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.nansum(values * weights, axis=0) / weights.sum(axis=0))
 
 
 def positions(ids: NDArray[np.int32], wanted: Sequence[int | None]) -> Positions:
-    """Return the index of each id among those that are wanted; -1 for others."""
+    """Return the index of each id in `wanted`; -1 for other ids."""
     pairs = sorted((id_, index) for index, id_ in enumerate(wanted) if id_ is not None)
     if not pairs:
         return np.full(len(ids), -1)
     known, indices = np.array([id_ for id_, _ in pairs]), np.array([index for _, index in pairs])
-    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.where(known[at] == ids, indices[at], -1)
+    nearest = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[nearest] == ids, indices[nearest], -1)
 
 
 def block_hours_of(run: ComparedRun) -> dict[tuple[int, int], float]:
-    """Return hours by stage and block, from power and energy of loads; blocks without any load are missing."""
+    """Return hours by stage and block, from power and energy of loads; blocks without load are left out."""
     rows = run.first_scenario("buses", ["stage_id", "block_id", "load_mw", "load_mwh"])
-    found: dict[tuple[int, int], float] = {}
+    hours: dict[tuple[int, int], float] = {}
     columns = (rows[name].tolist() for name in ("stage_id", "block_id", "load_mw", "load_mwh"))
     for stage, block, power, energy in zip(*columns, strict=True):
         if power > 0:
-            found[stage, block] = energy / power
-    return found
+            hours[stage, block] = energy / power
+    return hours
 
 
-# Means of two studies over common scenarios, and the confidence interval of their difference. Both studies are read in
-# step, scenario by scenario, table by table.
+# Means of two studies over common scenarios, and the confidence interval of their difference. Both studies are read
+# scenario by scenario, table by table.
 
 CONFIDENCE = 0.95
 
@@ -288,19 +290,19 @@ class PairedMeans:
         self.count += 1
         self.a += (a - self.a) / self.count
         self.b += (b - self.b) / self.count
-        found = b - a
-        before = found - self.difference
-        self.difference += before / self.count
-        self._squares += before * (found - self.difference)
+        difference = b - a
+        deviation = difference - self.difference
+        self.difference += deviation / self.count
+        self._squares += deviation * (difference - self.difference)
 
     @property
     def half_width(self) -> Floats:
         """Half width of the 95 % confidence interval of the difference, by Student's t; NaN for a single scenario."""
         if self.count < 2:
             return np.full(self.difference.shape, np.nan)
-        error = np.sqrt(np.maximum(self._squares, 0.0) / (self.count - 1) / self.count)
-        found: Floats = student_quantile(CONFIDENCE, self.count - 1) * error
-        return found
+        standard_error = np.sqrt(np.maximum(self._squares, 0.0) / (self.count - 1) / self.count)
+        half_width: Floats = student_quantile(CONFIDENCE, self.count - 1) * standard_error
+        return half_width
 
 
 def is_certain(difference: float, half_width: float) -> bool:
@@ -313,7 +315,7 @@ SAME_MEAN_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class QuantityMeans:
     """A quantity: means by stage and the horizon (rows) x entities and the system (columns)."""
 
     entities: Sequence[Match]
@@ -321,43 +323,43 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Money:
+class ComparedMeans:
     """Common stages and scenarios of two studies, and every quantity over them. notes: limits of the comparison."""
 
     stages: Sequence[Match]
     scenarios: int
     has_same_inflows: bool | None
-    quantities: Mapping[str, Compared]
+    quantities: Mapping[str, QuantityMeans]
     notes: tuple[str, ...]
 
 
-def compare_money(a: ComparedRun, b: ComparedRun) -> Money:
+def compare_means(a: ComparedRun, b: ComparedRun) -> ComparedMeans:
     """Compare means of both studies over common scenarios and stages. Raises NotComparableError."""
     stages, left_out = _stages(a, b)
-    frames = tuple(_frame(run, [getattr(stage, side) for stage in stages]) for run, side in ((a, "a"), (b, "b")))
-    quantities = {COST: _costs(a, b, frames)}
+    axes_of_both = tuple(_axes(run, [getattr(stage, side) for stage in stages]) for run, side in ((a, "a"), (b, "b")))
+    quantities = {COST: _costs(a, b, axes_of_both)}
     for table in dict.fromkeys(quantity.table for quantity in QUANTITIES.values()):
-        quantities |= _entities(a, b, table, frames)
-    if not left_out and (controlled := _controlled_costs(a, b, frames)) is not None:
+        quantities |= _entities(a, b, table, axes_of_both)
+    if not left_out and (controlled := _controlled_costs(a, b, axes_of_both)) is not None:
         quantities[CONTROLLED_COST] = controlled
     ordered = {key: quantities[key] for key in (COST, CONTROLLED_COST, *QUANTITIES) if key in quantities}
     count = ordered[COST].means.count
     notes = (*left_out, *_notes(a, b, ordered[COST], is_whole=not left_out))
-    return Money(stages, count, _has_same_inflows(ordered), ordered, notes)
+    return ComparedMeans(stages, count, _has_same_inflows(ordered), ordered, notes)
 
 
 def _stages(a: ComparedRun, b: ComparedRun) -> tuple[list[Match], list[str]]:
     ids = [_ids(run, "costs", "stage_id") for run in (a, b)]
     stages = match_stages(a, b, *ids)
     if not stages:
-        spans = [run.study.stage_labels(found) for run, found in zip((a, b), ids, strict=True)]
+        spans = [run.study.stage_labels(known) for run, known in zip((a, b), ids, strict=True)]
         spans_text = " and ".join(
             f"{run.name} has {span[0]} to {span[-1]}" for run, span in zip((a, b), spans, strict=True)
         )
         raise NotComparableError(f"the two studies have no common stages: {spans_text}")
-    counts = [len(found) - len(stages) for found in ids]
-    listed = [f"{count} stages are in {name} only" for count, name in zip(counts, "AB", strict=True) if count]
-    note = [f"{' and '.join(listed)}: totals are over the {len(stages)} stages that both have"] if listed else []
+    counts = [len(known) - len(stages) for known in ids]
+    clauses = [f"{count} stages are in {name} only" for count, name in zip(counts, "AB", strict=True) if count]
+    note = [f"{' and '.join(clauses)}: totals are over the {len(stages)} stages that both have"] if clauses else []
     return stages, note
 
 
@@ -366,46 +368,48 @@ def _ids(run: ComparedRun, table: str, column: str) -> list[int]:
     return [int(id_) for id_ in dict.fromkeys(run.first_scenario(table, [column])[column].tolist())]
 
 
-def _frame(run: ComparedRun, stages: Sequence[int]) -> Frame:
-    hours = block_hours_of(run)
-    known = run.study.hours(stages) or [
-        sum(value for (stage, _), value in hours.items() if stage == wanted) or 1.0 for wanted in stages
+def _axes(run: ComparedRun, stages: Sequence[int]) -> StudyAxes:
+    hours_by_block = block_hours_of(run)
+    stage_hours = run.study.hours(stages) or [
+        sum(value for (stage, _), value in hours_by_block.items() if stage == id_) or 1.0 for id_ in stages
     ]
-    return Frame(stages, np.array(known), hours)
+    return StudyAxes(stages, np.array(stage_hours), hours_by_block)
 
 
-def _costs(a: ComparedRun, b: ComparedRun, frames: Sequence[Frame]) -> Compared:
+def _costs(a: ComparedRun, b: ComparedRun, axes_of_both: Sequence[StudyAxes]) -> QuantityMeans:
     known = [run.columns("costs") for run in (a, b)]
     components = [name for name in COST_COMPONENTS if any(name in names for names in known)]
-    measures = [CostMeasure(frame, components, names) for frame, names in zip(frames, known, strict=True)]
-    means = PairedMeans((len(frames[0].stages) + 1, len(components) + 1))
-    for _, first, second in in_step(
+    measures = [CostMeasure(axes, components, names) for axes, names in zip(axes_of_both, known, strict=True)]
+    means = PairedMeans((len(axes_of_both[0].stages) + 1, len(components) + 1))
+    for _, first, second in common_scenarios(
         *(run.scenarios("costs", m.columns) for run, m in zip((a, b), measures, strict=True))
     ):
         means.add(measures[0].arrays(first), measures[1].arrays(second))
     if not means.count:
         raise NotComparableError("the two studies have no common scenarios: simulate scenarios with the same ids")
-    return Compared([Match(0, 0, COST_COMPONENTS[name]) for name in components], means)
+    return QuantityMeans([Match(0, 0, COST_COMPONENTS[name]) for name in components], means)
 
 
-def _controlled_costs(a: ComparedRun, b: ComparedRun, frames: Sequence[Frame]) -> Compared | None:
+def _controlled_costs(a: ComparedRun, b: ComparedRun, axes_of_both: Sequence[StudyAxes]) -> QuantityMeans | None:
     """Compare costs of whole scenarios controlled for the openings drawn; None where one study has none."""
     if not all(run.has("scenario_costs", ["scenario_id", "controlled_cost"]) for run in (a, b)):
         return None
-    means = PairedMeans((len(frames[0].stages) + 1, 1))
-    for _, first, second in in_step(*(run.scenarios("scenario_costs", ["controlled_cost"]) for run in (a, b))):
-        # Of the horizon alone: stages have no cost of their own that is controlled.
+    means = PairedMeans((len(axes_of_both[0].stages) + 1, 1))
+    for _, first, second in common_scenarios(*(run.scenarios("scenario_costs", ["controlled_cost"]) for run in (a, b))):
+        # Only the cost of the horizon is controlled, not those of stages.
         means.add(*(_last_row(means.a.shape, rows["controlled_cost"][0]) for rows in (first, second)))
-    return Compared([], means) if means.count else None
+    return QuantityMeans([], means) if means.count else None
 
 
 def _last_row(shape: tuple[int, ...], value: float) -> Floats:
-    found = np.full(shape, np.nan)
-    found[-1] = value
-    return found
+    values = np.full(shape, np.nan)
+    values[-1] = value
+    return values
 
 
-def _entities(a: ComparedRun, b: ComparedRun, table: str, frames: Sequence[Frame]) -> dict[str, Compared]:
+def _entities(
+    a: ComparedRun, b: ComparedRun, table: str, axes_of_both: Sequence[StudyAxes]
+) -> dict[str, QuantityMeans]:
     keys = [
         key
         for key, quantity in QUANTITIES.items()
@@ -418,9 +422,9 @@ def _entities(a: ComparedRun, b: ComparedRun, table: str, frames: Sequence[Frame
     entities = match_entities(a, b, quantity.kind, *ids)
     is_common = np.array([entity.present_in == "both" for entity in entities], bool)
     sides = ([entity.a for entity in entities], [entity.b for entity in entities])
-    measures = [EntityMeasure(keys, frame, side, is_common) for frame, side in zip(frames, sides, strict=True)]
-    means = _means(a, b, table, measures, (len(frames[0].stages) + 1, len(entities) + 1))
-    return {key: Compared(entities, means[key]) for key in keys}
+    measures = [EntityMeasure(keys, axes, side, is_common) for axes, side in zip(axes_of_both, sides, strict=True)]
+    means = _means(a, b, table, measures, (len(axes_of_both[0].stages) + 1, len(entities) + 1))
+    return {key: QuantityMeans(entities, means[key]) for key in keys}
 
 
 def _means(
@@ -428,30 +432,30 @@ def _means(
 ) -> dict[str, PairedMeans]:
     means: dict[str, PairedMeans] = {}
     readers = [run.scenarios(table, measure.columns) for run, measure in zip((a, b), measures, strict=True)]
-    for _, first, second in in_step(*readers):
+    for _, first, second in common_scenarios(*readers):
         values = measures[0].arrays(first), measures[1].arrays(second)
         for key in values[0]:
             means.setdefault(key, PairedMeans(shape)).add(values[0][key], values[1][key])
     return means
 
 
-def _has_same_inflows(quantities: Mapping[str, Compared]) -> bool | None:
+def _has_same_inflows(quantities: Mapping[str, QuantityMeans]) -> bool | None:
     """Return whether common plants have the same inflow in every scenario and stage; None where no plant is common."""
-    found = quantities.get("inflow")
-    if found is None or not any(entity.present_in == "both" for entity in found.entities):
+    inflows = quantities.get("inflow")
+    if inflows is None or not any(entity.present_in == "both" for entity in inflows.entities):
         return None
-    is_common = np.array([entity.present_in == "both" for entity in found.entities], bool)
-    parts: list[NDArray[np.float64]] = [found.means.difference, found.means.half_width]
-    return all(not np.nan_to_num(part[:-1, :-1][:, is_common]).any() for part in parts)
+    is_common = np.array([entity.present_in == "both" for entity in inflows.entities], bool)
+    statistics: list[NDArray[np.float64]] = [inflows.means.difference, inflows.means.half_width]
+    return all(not np.nan_to_num(values[:-1, :-1][:, is_common]).any() for values in statistics)
 
 
-def _notes(a: ComparedRun, b: ComparedRun, cost: Compared, *, is_whole: bool) -> list[str]:
+def _notes(a: ComparedRun, b: ComparedRun, cost: QuantityMeans, *, is_whole: bool) -> list[str]:
     """Explain where the mean over common scenarios differs from the mean in a run's summary."""
-    found = [float(means[-1, -1]) for means in (cost.means.a, cost.means.b)]
+    common_means = [float(means[-1, -1]) for means in (cost.means.a, cost.means.b)]
     return [
         f"the mean cost of {name} over the {cost.means.count} common scenarios is not that of all its scenarios "
         f"({money(run.mean_cost)} $)"
-        for run, name, mean in zip((a, b), "AB", found, strict=True)
+        for run, name, mean in zip((a, b), "AB", common_means, strict=True)
         if is_whole
         and run.mean_cost is not None
         and abs(mean - run.mean_cost) > SAME_MEAN_TOLERANCE * max(1.0, abs(mean))

@@ -12,15 +12,15 @@ from cobre.comparison.measures import COST, is_certain, title_of, unit_of
 from cobre.comparison.result import StudyComparison
 from cobre.comparison.text import (
     Row,
-    basis,
     bits_lines,
     cost_sentence,
     decimals_of,
     fixed,
-    only_lines,
+    relative_change,
     scale_of,
-    share,
+    scope_sentence,
     spread,
+    unmatched_lines,
 )
 from cobre.core.arrays import Floats
 from cobre.io.storage.atomic import write_file
@@ -85,11 +85,11 @@ def stage_rows(comparison: StudyComparison, quantity: str, entity: int | str | N
     if quantity not in known:
         raise ValueError(f"there is no {quantity!r} to plot; this comparison has {', '.join(known)}")
     rows = [row for row in rows if row["quantity"] == quantity]
-    found = [row for row in rows if _matches_entity(row, entity)]
-    if not found:
+    selected = [row for row in rows if _matches_entity(row, entity)]
+    if not selected:
         names = ", ".join(dict.fromkeys(str(row["entity"]) for row in rows if row["entity"] is not None))
         raise ValueError(f"{quantity} has no {entity!r}; there are {names}")
-    return found
+    return selected
 
 
 def _matches_entity(row: DrawnRow, entity: int | str | None) -> bool:
@@ -122,11 +122,11 @@ def page_of(comparison: StudyComparison) -> str:
     """Render the comparison as a self-contained HTML page."""
     names = [Path(name).name or name for name in comparison.names]
     sections = [] if comparison.money is None else _sections(comparison)
-    lead = f'<section class="card wide">{_bits(comparison)}{_headline(comparison)}</section>'
+    headline = f'<section class="card wide">{_bits(comparison)}{_headline(comparison)}</section>'
     return document(
         f"A: {names[0]}, B: {names[1]}",
-        basis(comparison) or NO_SIMULATION,
-        "\n".join([lead, *(section.html() for section in sections)]),
+        scope_sentence(comparison) or NO_SIMULATION,
+        "\n".join([headline, *(section.html() for section in sections)]),
         {"format_version": 1, **numbers_of(sections)},
         brand="Cobre comparison",
         contents=[(section.key, section.title) for section in sections],
@@ -134,7 +134,7 @@ def page_of(comparison: StudyComparison) -> str:
 
 
 def snippet(comparison: StudyComparison) -> str:
-    """Render the headline, the summary and the cost by stage in the notebook's own colours, for `_repr_html_`."""
+    """Render the headline, the summary and the cost by stage in the notebook's colours, for `_repr_html_`."""
     inner = _headline(comparison)
     if comparison.money is not None:
         inner += _summary(comparison) + _cost_figure(comparison)
@@ -169,7 +169,7 @@ def _headline(comparison: StudyComparison) -> str:
     if comparison.money is None:
         lines = list(comparison.notes)
     else:
-        lines = [*only_lines(comparison), *(f"Note: {note}" for note in comparison.notes)]
+        lines = [*unmatched_lines(comparison), *(f"Note: {note}" for note in comparison.notes)]
     sentence = "" if comparison.money is None else cost_sentence(comparison)
     first = f'<p style="font-size:20px;font-weight:600;margin:4px 0">{escape(sentence)}</p>' if sentence else ""
     return first + "".join(f"<p>{escape(line)}</p>" for line in lines)
@@ -209,7 +209,11 @@ def _number_row(first: str, row: Row, alike: Sequence[Row]) -> str:
     divisor, unit = scale_of(alike, row["unit"])
     decimals = decimals_of(alike, divisor)
     numbers = [fixed(row[name], divisor, decimals) for name in ("a", "b")]
-    numbers += [fixed(row["difference"], divisor, decimals, has_sign=True), spread(row, divisor, decimals), share(row)]
+    numbers += [
+        fixed(row["difference"], divisor, decimals, has_sign=True),
+        spread(row, divisor, decimals),
+        relative_change(row),
+    ]
     half_width = float("inf") if row["half_width"] is None else row["half_width"]
     css = "" if is_certain(row["difference"] or 0.0, half_width) else FAINT
     cells = "".join(f'<td class="num">{escape(number)}</td>' for number in numbers)

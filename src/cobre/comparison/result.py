@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cobre import notebook
-from cobre.comparison.measures import CONFIDENCE, COST, QUANTITIES, Compared, Money, compare_money, title_of, unit_of
+from cobre.comparison.measures import (
+    CONFIDENCE,
+    COST,
+    QUANTITIES,
+    ComparedMeans,
+    QuantityMeans,
+    compare_means,
+    title_of,
+    unit_of,
+)
 from cobre.comparison.runs import ComparedRun, NotComparableError
 from cobre.io.output import ResultsError
 from cobre.records import dataclass
@@ -25,21 +34,21 @@ if TYPE_CHECKING:
     from cobre.study.results import SimulationResult
 
 
-# The numbers of a comparison as tables.
+# Tables of a comparison.
 
 NUMBERS = ("a", "b", "difference", "half_width")
 COMPONENT = "cost_component"
 
 
-def long_table(money: Money | None) -> "pa.Table":
+def long_table(money: ComparedMeans | None) -> "pa.Table":
     """Return a row for each quantity, entity (null: the system) and stage (null: the horizon)."""
     import pyarrow as pa
 
     schema = _schema()
     if money is None:
         return schema.empty_table()
-    parts = [pa.table(_columns(key, found, money), schema) for key, found in money.quantities.items()]
-    return pa.concat_tables(parts)
+    tables = [pa.table(_columns(key, compared, money), schema) for key, compared in money.quantities.items()]
+    return pa.concat_tables(tables)
 
 
 def _schema() -> "pa.Schema":
@@ -51,25 +60,25 @@ def _schema() -> "pa.Schema":
     return pa.schema(ids + [(name, pa.float64()) for name in NUMBERS])
 
 
-def _columns(key: str, found: Compared, money: Money) -> dict[str, "pa.Array"]:
+def _columns(key: str, compared: QuantityMeans, money: ComparedMeans) -> dict[str, "pa.Array"]:
     import pyarrow as pa
 
-    stages, entities = [*money.stages, None], [*found.entities, None]
+    stages, entities = [*money.stages, None], [*compared.entities, None]
     kind = QUANTITIES[key].kind if key in QUANTITIES else COMPONENT
-    each, count = len(entities), len(stages)
-    ids = [None if key == COST or one is None else one.b if one.a is None else one.a for one in entities]
+    num_columns, num_stages = len(entities), len(stages)
+    ids = [None if key == COST or item is None else item.b if item.a is None else item.a for item in entities]
     columns: dict[str, list[Any]] = {
-        "quantity": [key] * (count * each),
-        "title": [title_of(key)] * (count * each),
-        "unit": [unit_of(key)] * (count * each),
-        "entity_kind": [kind if one is not None else None for one in entities] * count,
-        "entity_id": ids * count,
-        "entity": [one.name if one is not None else None for one in entities] * count,
-        "present_in": [one.present_in if one is not None else "both" for one in entities] * count,
-        "stage_id": [one.a if one is not None else None for one in stages for _ in entities],
-        "stage": [one.name if one is not None else None for one in stages for _ in entities],
+        "quantity": [key] * (num_stages * num_columns),
+        "title": [title_of(key)] * (num_stages * num_columns),
+        "unit": [unit_of(key)] * (num_stages * num_columns),
+        "entity_kind": [kind if item is not None else None for item in entities] * num_stages,
+        "entity_id": ids * num_stages,
+        "entity": [item.name if item is not None else None for item in entities] * num_stages,
+        "present_in": [item.present_in if item is not None else "both" for item in entities] * num_stages,
+        "stage_id": [item.a if item is not None else None for item in stages for _ in entities],
+        "stage": [item.name if item is not None else None for item in stages for _ in entities],
     }
-    numbers = {name: pa.array(_nullable(getattr(found.means, name).ravel())) for name in NUMBERS}
+    numbers = {name: pa.array(_nullable(getattr(compared.means, name).ravel())) for name in NUMBERS}
     return {name: pa.array(values) for name, values in columns.items()} | numbers
 
 
@@ -80,13 +89,13 @@ def _nullable(values: "np.ndarray[Any, np.dtype[np.float64]]") -> "pa.Array":
 
 
 def summary(rows: "pa.Table") -> "pa.Table":
-    """Select the system and the components of the cost over the horizon, without rows that are zero in both studies."""
+    """Select the system and the cost components over the horizon, without rows that are zero in both studies."""
     import pyarrow.compute as pc
 
-    is_wanted = pc.or_(pc.is_null(rows["entity"]), pc.equal(rows["entity_kind"], COMPONENT).fill_null(False))
-    found = rows.filter(pc.and_(pc.is_null(rows["stage"]), is_wanted))
-    found = _total_first(found.filter(_is_not_negligible(found)))
-    return found.drop_columns(["entity_kind", "entity_id", "present_in", "stage_id", "stage"]).rename_columns(
+    is_shown = pc.or_(pc.is_null(rows["entity"]), pc.equal(rows["entity_kind"], COMPONENT).fill_null(False))
+    selected = rows.filter(pc.and_(pc.is_null(rows["stage"]), is_shown))
+    selected = _total_first(selected.filter(_is_not_negligible(selected)))
+    return selected.drop_columns(["entity_kind", "entity_id", "present_in", "stage_id", "stage"]).rename_columns(
         ["quantity", "title", "unit", "component", *NUMBERS]
     )
 
@@ -100,7 +109,7 @@ def _total_first(rows: "pa.Table") -> "pa.Table":
 
 
 def _is_not_negligible(rows: "pa.Table") -> "pa.Array":
-    """Return rows in which either study's mean is above the tolerance of indicators."""
+    """Return for each row whether the mean of either study is above `NEGLIGIBLE`."""
     import pyarrow as pa
 
     sizes = [np.nan_to_num(np.abs(_floats(rows[name]))) > NEGLIGIBLE for name in ("a", "b")]
@@ -111,9 +120,9 @@ def by_stage(rows: "pa.Table") -> "pa.Table":
     """Select the rows of the whole system, stage by stage."""
     import pyarrow.compute as pc
 
-    found = rows.filter(pc.and_(pc.is_valid(rows["stage"]), pc.is_null(rows["entity"])))
-    found = found.filter(pc.is_valid(found["difference"]))
-    return found.drop_columns(["entity_kind", "entity_id", "entity", "present_in"])
+    selected = rows.filter(pc.and_(pc.is_valid(rows["stage"]), pc.is_null(rows["entity"])))
+    selected = selected.filter(pc.is_valid(selected["difference"]))
+    return selected.drop_columns(["entity_kind", "entity_id", "entity", "present_in"])
 
 
 def by_entity(rows: "pa.Table") -> "pa.Table":
@@ -121,21 +130,21 @@ def by_entity(rows: "pa.Table") -> "pa.Table":
     import pyarrow.compute as pc
 
     is_entity = pc.and_(pc.is_valid(rows["entity_id"]), pc.is_null(rows["stage"]))
-    found = rows.filter(is_entity)
-    return found.filter(_is_not_negligible(found)).drop_columns(["stage_id", "stage"])
+    selected = rows.filter(is_entity)
+    return selected.filter(_is_not_negligible(selected)).drop_columns(["stage_id", "stage"])
 
 
-def only_in(money: Money, side: str) -> list[tuple[str, int, str]]:
-    """Return entities that one of the two studies has alone."""
-    found: dict[tuple[str, int, str], None] = {}
+def only_in(money: ComparedMeans, side: str) -> list[tuple[str, int, str]]:
+    """Return the entities that only study A, or only B, has: kind, id and name."""
+    unmatched: dict[tuple[str, int, str], None] = {}
     for key, compared in money.quantities.items():
         if key not in QUANTITIES:
             continue
         for entity in compared.entities:
             if entity.present_in == side:
                 id_ = entity.a if side == "A" else entity.b
-                found[QUANTITIES[key].kind, int(id_ or 0), entity.name] = None
-    return list(found)
+                unmatched[QUANTITIES[key].kind, int(id_ or 0), entity.name] = None
+    return list(unmatched)
 
 
 def plain_rows(table: "pa.Table") -> list[dict[str, Any]]:
@@ -149,16 +158,16 @@ def _plain(value: Any) -> Any:
 
 
 def _floats(column: "pa.ChunkedArray") -> "np.ndarray[Any, np.dtype[np.float64]]":
-    found: np.ndarray[Any, np.dtype[np.float64]] = column.to_numpy()
-    return found
+    values: np.ndarray[Any, np.dtype[np.float64]] = column.to_numpy()
+    return values
 
 
 @dataclass(frozen=True)
 class StudyComparison:
     """Two studies, A and B: whether their bits are the same, and how the means of their simulations differ.
 
-    bits: identical, or the first difference; None for simulations in memory. money: the compared means; None where one
-    of the two has no simulation, and `notes` says which.
+    bits: identical, or the first difference; None for simulations in memory. money: the compared means; None if one of
+    the two has no simulation, which `notes` names.
 
     Tables are Arrow tables with the columns `a`, `b` (means over common scenarios), `difference` (b - a) and
     `half_width` (of the 95 % confidence interval of the difference).
@@ -166,7 +175,7 @@ class StudyComparison:
 
     names: tuple[str, str]
     bits: Comparison | None
-    money: Money | None
+    money: ComparedMeans | None
     notes: tuple[str, ...] = ()
 
     @property
@@ -199,8 +208,8 @@ class StudyComparison:
         known = ("summary", "stages", "entities", "all_rows")
         if name not in known:
             raise KeyError(f"there is no table {name!r}; a comparison has {', '.join(known)}")
-        found: pa.Table = getattr(self, name)
-        return found
+        table: pa.Table = getattr(self, name)
+        return table
 
     def only_in(self, side: str) -> list[tuple[str, int, str]]:
         """Return entities that only A, or only B, has: kind, id and name."""
@@ -261,14 +270,14 @@ class StudyComparison:
         }
 
     def __str__(self) -> str:
-        from cobre.comparison.text import described
+        from cobre.comparison.text import comparison_text
 
-        return described(self)
+        return comparison_text(self)
 
     def __repr__(self) -> str:
-        from cobre.comparison.text import in_a_line
+        from cobre.comparison.text import one_line
 
-        return f"<StudyComparison: {in_a_line(self)}>"
+        return f"<StudyComparison: {one_line(self)}>"
 
     def _repr_html_(self) -> str:
         from cobre.comparison.page import snippet
@@ -276,8 +285,8 @@ class StudyComparison:
         return snippet(self)
 
 
-def _entity_dicts(found: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
-    return [{"kind": kind, "id": id_, "name": name} for kind, id_, name in found]
+def _entity_dicts(entities: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
+    return [{"kind": kind, "id": id_, "name": name} for kind, id_, name in entities]
 
 
 # `cobre.compare`: load two studies, match their stages and entities, compare bits and means.
@@ -304,7 +313,7 @@ def compare(a: "str | Path | SimulationResult", b: "str | Path | SimulationResul
     if isinstance(a, str | Path) or isinstance(b, str | Path):
         raise TypeError("compare two output directories, or two results of cobre.simulate, not one of each")
     runs = [ComparedRun.in_memory(result, name) for result, name in ((a, "A"), (b, "B"))]
-    money = compare_money(*runs)
+    money = compare_means(*runs)
     return StudyComparison(("A", "B"), None, money, money.notes)
 
 
@@ -313,7 +322,7 @@ def compare_folders(a: Path, b: Path) -> StudyComparison:
     bits = compare_runs(a, b)
     try:
         runs = [ComparedRun.stored(folder) for folder in (a, b)]
-        money: Money | None = compare_money(*runs)
+        money: ComparedMeans | None = compare_means(*runs)
         notes = money.notes if money else ()
     except NotComparableError as error:
         money, notes = None, (str(error),)

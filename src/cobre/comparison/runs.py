@@ -17,19 +17,13 @@ if TYPE_CHECKING:
     from cobre.study.results import SimulationResult
 
 
-# Errors of comparing two studies.
-
-
 class NotComparableError(CobreError, ValueError):
     """Two studies that have no stage or no scenario in common."""
 
 
-# One of the two studies: its tables, read scenario by scenario, and the names and dates of study.json.
-
-
 @dataclass(frozen=True)
 class ComparedRun:
-    """One study; `tables` are those of its simulation, `mean_cost` is in $ (None: unknown)."""
+    """One of the two studies: facts of study.json, tables of its simulation, and the mean cost in $ (None: unknown)."""
 
     name: str
     study: StudyFacts
@@ -73,13 +67,13 @@ class ComparedRun:
         """
         if table not in self.tables:
             raise ResultsError(f"{self.name} has no table {table} of a simulation")
-        found = next(self.scenarios(table, columns), None)
-        if found is None:
+        first = next(self.scenarios(table, columns), None)
+        if first is None:
             raise NotComparableError(f"{self.name} has simulated no scenario")
-        return found[1]
+        return first[1]
 
 
-def in_step(
+def common_scenarios(
     a: Iterator[tuple[int, Columns]], b: Iterator[tuple[int, Columns]]
 ) -> Iterator[tuple[int, Columns, Columns]]:
     """Yield scenarios that both have: id, rows of `a`, rows of `b`. Both must be in ascending order of ids."""
@@ -95,7 +89,7 @@ def in_step(
 
 
 def _object(path: Path) -> Mapping[str, Any]:
-    """Read a JSON object; empty where the file is missing: ids are then shown instead of names."""
+    """Read a JSON object; empty if the file is missing, so that ids are shown instead of names."""
     try:
         return read_stored_object(path)
     except FileNotFoundError:
@@ -122,16 +116,17 @@ class Match:
 
 
 def match_stages(a: ComparedRun, b: ComparedRun, ids_a: Sequence[int], ids_b: Sequence[int]) -> list[Match]:
-    """Match the stages that both have: by start date if both have dates, else by id."""
+    """Match the stages of both studies, by start date if all stages have one, else by id."""
     dates_a, dates_b = a.study.starts(ids_a), b.study.starts(ids_b)
     if dates_a is None or dates_b is None:
         common = [id_ for id_ in ids_a if id_ in set(ids_b)]
         return [Match(id_, id_, label) for id_, label in zip(common, a.study.stage_labels(common), strict=True)]
-    of_b = dict(zip(dates_b, ids_b, strict=True))
-    common = [id_ for id_, date in zip(ids_a, dates_a, strict=True) if date in of_b]
+    ids_by_date = dict(zip(dates_b, ids_b, strict=True))
+    common = [id_ for id_, date in zip(ids_a, dates_a, strict=True) if date in ids_by_date]
     by_id = dict(zip(ids_a, dates_a, strict=True))
     return [
-        Match(id_, of_b[by_id[id_]], label) for id_, label in zip(common, a.study.stage_labels(common), strict=True)
+        Match(id_, ids_by_date[by_id[id_]], label)
+        for id_, label in zip(common, a.study.stage_labels(common), strict=True)
     ]
 
 
@@ -148,13 +143,13 @@ def match_entities(
     partners = {id_: id_ for id_ in ids_a if names_b.get(id_) == names_a[id_]}
     once_a, once_b = _used_once(names_a, partners), _used_once(names_b, partners.values())
     partners |= {id_: once_b[name] for name, id_ in once_a.items() if name in once_b}
-    found = [Match(id_, partners.get(id_), names_a[id_]) for id_ in ids_a]
+    matches = [Match(id_, partners.get(id_), names_a[id_]) for id_ in ids_a]
     taken = set(partners.values())
-    return found + [Match(None, id_, names_b[id_]) for id_ in ids_b if id_ not in taken]
+    return matches + [Match(None, id_, names_b[id_]) for id_ in ids_b if id_ not in taken]
 
 
 def _used_once(names: Mapping[int, str], taken: Collection[int]) -> dict[str, int]:
-    """Return ids by name, for unique names of entities that are not taken."""
-    left = {id_: name for id_, name in names.items() if id_ not in taken}
-    counts = Counter(left.values())
-    return {name: id_ for id_, name in left.items() if counts[name] == 1}
+    """Return ids by name of entities that are not in `taken`, for unique names."""
+    remaining = {id_: name for id_, name in names.items() if id_ not in taken}
+    counts = Counter(remaining.values())
+    return {name: id_ for id_, name in remaining.items() if counts[name] == 1}

@@ -48,18 +48,18 @@ def spread(row: Row, divisor: float, decimals: int) -> str:
     return "" if row["half_width"] is None else f"± {fixed(row['half_width'], divisor, decimals)}"
 
 
-def share(row: Row) -> str:
+def relative_change(row: Row) -> str:
     """Format the change in percent of A; empty where A is zero."""
     if row["difference"] is None or abs(row["a"] or 0.0) <= NEGLIGIBLE:
         return ""
     if row["difference"] == 0:
         return "0 %"
-    found = row["difference"] / abs(row["a"])
-    if abs(found) > MAX_SHARE:
+    change = row["difference"] / abs(row["a"])
+    if abs(change) > MAX_SHARE:
         return f"> {100 * MAX_SHARE:,.0f} %"
-    if abs(found) < MIN_SHARE:
+    if abs(change) < MIN_SHARE:
         return f"< {100 * MIN_SHARE:g} %"
-    return f"{100 * found:+.{1 if abs(found) >= 0.1 else 2}f} %".replace("-", "\N{MINUS SIGN}")
+    return f"{100 * change:+.{1 if abs(change) >= 0.1 else 2}f} %".replace("-", "\N{MINUS SIGN}")
 
 
 def largest_changes(comparison: StudyComparison, quantity: str, count: int) -> list[Row]:
@@ -83,15 +83,15 @@ def cost_sentence(comparison: StudyComparison) -> str:
     divisor, unit = scale_for(abs(row["difference"]), "$")
     amount = digits(abs(row["difference"]) / divisor)
     decimals = len(amount.partition(".")[2])
-    doubt = "" if row["half_width"] is None else f" ± {row['half_width'] / divisor:,.{decimals}f}"
-    sentence = f"B costs {amount}{doubt} {unit} {word} than A ({share(row)})"
+    interval = "" if row["half_width"] is None else f" ± {row['half_width'] / divisor:,.{decimals}f}"
+    sentence = f"B costs {amount}{interval} {unit} {word} than A ({relative_change(row)})"
     if row["half_width"] is not None and not is_certain(row["difference"], row["half_width"]):
         return f"{sentence}: within the sampling error"
     return sentence
 
 
-def basis(comparison: StudyComparison) -> str:
-    """Return a sentence on the scenarios and stages over which the means are taken."""
+def scope_sentence(comparison: StudyComparison) -> str:
+    """Describe the scenarios and stages over which the means are taken."""
     money = comparison.money
     if money is None:
         return ""
@@ -105,7 +105,7 @@ def basis(comparison: StudyComparison) -> str:
     return f"Means over {scenarios}{inflows}; {span}; money in $ of the first stage"
 
 
-def only_lines(comparison: StudyComparison) -> list[str]:
+def unmatched_lines(comparison: StudyComparison) -> list[str]:
     """Return a line for each entity that only one study has, with its quantities."""
     rows = comparison.entities.to_pylist()
     lines = []
@@ -143,7 +143,7 @@ BY_ENTITY = (
 MAX_CHANGES = 5
 
 
-def described(comparison: StudyComparison) -> str:
+def comparison_text(comparison: StudyComparison) -> str:
     """Render the comparison as text: bits, then means in total, by stage and by entity."""
     parts = [] if comparison.bits is None else ["\n".join(bits_lines(comparison.bits))]
     if comparison.money is not None and not comparison.is_identical:
@@ -154,7 +154,7 @@ def described(comparison: StudyComparison) -> str:
 
 
 def bits_lines(bits: Comparison) -> Iterator[str]:
-    """Return "identical", or the first difference."""
+    """Yield "identical" or the first difference, then digests and notes."""
     if bits.is_identical:
         yield "identical"
         yield f"digest {bits.digests[0]} of bounds, cuts, policy file and simulation"
@@ -164,7 +164,7 @@ def bits_lines(bits: Comparison) -> Iterator[str]:
     yield from (f"note: {note}" for note in bits.notes)
 
 
-def in_a_line(comparison: StudyComparison) -> str:
+def one_line(comparison: StudyComparison) -> str:
     """Render the comparison in a single line."""
     if comparison.is_identical:
         return "identical"
@@ -173,9 +173,9 @@ def in_a_line(comparison: StudyComparison) -> str:
 
 def _headline(comparison: StudyComparison) -> Iterator[str]:
     yield from (f"{name}  {path}" for name, path in zip("AB", comparison.names, strict=True) if name != path)
-    yield basis(comparison)
+    yield scope_sentence(comparison)
     yield cost_sentence(comparison)
-    yield from only_lines(comparison)
+    yield from unmatched_lines(comparison)
 
 
 def _summary(comparison: StudyComparison) -> str:
@@ -193,7 +193,7 @@ def _line(row: Row, alike: Sequence[Row], title: str) -> list[str]:
     decimals = decimals_of(alike, divisor)
     numbers = [fixed(row[name], divisor, decimals) for name in ("a", "b")]
     difference = fixed(row["difference"], divisor, decimals, has_sign=True)
-    return [title, unit, *numbers, difference, spread(row, divisor, decimals), share(row)]
+    return [title, unit, *numbers, difference, spread(row, divisor, decimals), relative_change(row)]
 
 
 def _stages(comparison: StudyComparison) -> str:
@@ -214,12 +214,12 @@ def _stages(comparison: StudyComparison) -> str:
             f"{fixed(row['difference'], divisor, decimals, has_sign=True)} {spread(row, divisor, decimals)}".rstrip()
             for row in column
         ]
-        for line, cell in zip(cells, [_short(column[0]["title"]), unit, *shown], strict=True):
+        for line, cell in zip(cells, [_short_title(column[0]["title"]), unit, *shown], strict=True):
             line.append(cell)
     return aligned(cells, left=1)
 
 
-def _short(title: str) -> str:
+def _short_title(title: str) -> str:
     return {"Marginal cost of energy": "Marginal cost"}.get(title, title)
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Bounds:
     """The bounds of each iteration; the upper bound is exact or the mean of sampled paths, with its 95 % half width.
 
-    policy_cost, policy_half_width: what the policy costs by each iteration, with its 95 % half width; NaN where the
-    paths of an iteration do not tell, None where none does.
+    policy_cost, policy_half_width: estimated cost of the policy after each iteration, with its 95 % half width; NaN in
+    iterations without an estimate, None if no iteration has one.
     """
 
     iteration: NDArray[np.int64]
@@ -43,7 +43,7 @@ class Bounds:
 
     @property
     def policy_costs(self) -> tuple[Floats, Floats] | None:
-        """Cost of the policy and half width by iteration; None where it is not known, or is the exact upper bound."""
+        """Cost of the policy and half width by iteration; None if unknown, or if it is the exact upper bound."""
         costs, half_widths = self.policy_cost, self.policy_half_width
         if costs is None or half_widths is None or self.is_exact or not np.isfinite(costs).any():
             return None
@@ -52,12 +52,12 @@ class Bounds:
     def since(self, start: int) -> "Bounds":
         """Return the bounds from the iteration at an index on."""
         names = ("iteration", "lower", "upper", "half_width", "policy_cost", "policy_half_width")
-        found = {name: getattr(self, name) for name in names}
-        return replace(self, **{name: values[start:] for name, values in found.items() if values is not None})
+        columns = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: values[start:] for name, values in columns.items() if values is not None})
 
     @property
     def gap(self) -> float | None:
-        """The gap after the last iteration, as `BoundHistory.gap` decides; None before the first."""
+        """The gap after the last iteration, that of `BoundHistory.gap`; None before the first."""
         return self._history.gap
 
     @property
@@ -96,7 +96,7 @@ def bounds_of_table(columns: Mapping[str, NDArray[Any]]) -> Bounds:
 
 
 def bounds_of_events(iterations: Sequence[Event]) -> Bounds:
-    """Return the bounds of each iteration, from its event; a number that is missing is NaN."""
+    """Return the bounds of each iteration, from its event; missing numbers are NaN."""
     names = ("lower_bound", "upper_bound", "half_width", *Bounds.COST_COLUMNS)
     numbers = np.array([[_number(event.get(name)) for name in names] for event in iterations]).reshape(-1, len(names))
     lower, upper, half_width, cost, cost_half_width = numbers.T
@@ -108,14 +108,12 @@ def _number(value: object) -> float:
     return float("nan") if (number := number_of(value)) is None else number
 
 
-# What the report reads of a training or simulation result, to draw it or show it in a notebook.
-#
-# The classes of `cobre.study.results` fulfil these protocols. The report, on a lower layer, must not
-# import them.
+# Results in memory, for notebooks. The classes of `cobre.study.results`, which is on a higher layer, fulfil these
+# protocols.
 
 
 class TrainingLike(Protocol):
-    """A training that has ended; times are seconds."""
+    """The result of a training; times are in seconds."""
 
     @property
     def history(self) -> Sequence[IterationRecord]: ...
@@ -142,7 +140,7 @@ class TrainingLike(Protocol):
 
 
 class SimulationLike(Protocol):
-    """A simulation that has ended; money is $, `facts` has dates and names as study.json has them."""
+    """The result of a simulation; money is in $, `facts` has the dates and names of study.json."""
 
     @property
     def tables(self) -> Mapping[str, "pa.Table"]: ...
@@ -165,9 +163,6 @@ class SimulationLike(Protocol):
     @property
     def facts(self) -> Mapping[str, Any]: ...
     def table(self, name: str) -> "pa.Table": ...
-
-
-# The bounds of a training result in memory.
 
 
 def bounds_of_result(result: TrainingLike) -> Bounds:

@@ -13,12 +13,9 @@ from cobre.records import dataclass
 from cobre.report.bounds import Bounds
 from cobre.runs.formatting import digits, money_in_words, scale_for
 
-# Colours of charts, after Okabe and Ito: darker on a white background, lighter on a dark one.
+# Colours after Okabe and Ito. In a page each is a CSS variable, with another value in dark mode.
 #
 # Each has a contrast of 3:1 or more to its background; those of one chart are distinguishable with any colour vision.
-
-
-# Colours of charts; in a page each is a CSS variable, so that light and dark modes both work.
 INK = "#1c2733"
 MUTED = "#5b6875"
 GRID = "#dfe4e9"
@@ -50,7 +47,7 @@ VARIABLES = MappingProxyType(
 
 
 def variable(colour: str) -> str:
-    """Return a colour as a CSS variable; the colour itself where the page has no such variable."""
+    """Return a colour as a CSS variable, with the colour itself as fallback."""
     return f"var({VARIABLES[colour]},{colour})"
 
 
@@ -61,7 +58,7 @@ Drawing = Literal["line", "thin", "dash", "dots", "bar", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Named numbers in the order of a chart's labels. "none": not drawn, only in cursor, table and CSV."""
+    """Named numbers in the order of a chart's labels. drawing "none": only in cursor, table and CSV."""
 
     name: str
     values: Floats
@@ -84,7 +81,7 @@ class Band:
     strength: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the band in the form that the script of the page reads."""
+        """Return the band as JSON, for the script of the page."""
         return {
             "upper": self.upper,
             "lower": self.lower,
@@ -107,8 +104,8 @@ class Mark:
 class Chart:
     """A chart. `explanation`: how to read it; `description`: one sentence for readers who cannot see it.
 
-    x: positions of the labels. `axis` is stages (each with its label), numbers (iterations, ranks) or values;
-    `counted` names what the numbers count. `verticals` are named vertical lines. Bars of a stacked chart are added up.
+    x: positions of the labels. axis: stages (each with its label), numbers (iterations, ranks; `counted` names them) or
+    values. verticals: named vertical lines. is_stacked: bars are on top of each other.
     """
 
     key: str
@@ -129,7 +126,7 @@ class Chart:
     explanation: str = ""
 
     def explained(self, explanation: str) -> "Chart":
-        """Return the same chart with a line below its title."""
+        """Return the chart with an explanation, which is shown below the title."""
         return replace(self, explanation=explanation)
 
     @property
@@ -142,8 +139,8 @@ class Chart:
         if self.is_stacked:
             bars = [np.asarray(series.values) for series in self.series if series.drawing == "bar"]
             drawn.append(np.sum(bars, axis=0))
-        found = np.concatenate([np.ravel(values) for values in drawn]) if drawn else np.zeros(0)
-        return float(np.max(np.abs(found[np.isfinite(found)]), initial=0.0))
+        values = np.concatenate([np.ravel(values) for values in drawn]) if drawn else np.zeros(0)
+        return float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
 
     @property
     def caption(self) -> str:
@@ -175,7 +172,6 @@ class Chart:
 
 # Histograms of costs, and stacked bars: sources of generation, phases, ranks.
 
-
 # Styles of vertical lines, in order: distinguishable without colours.
 LINES = ("dash", "dots")
 
@@ -190,7 +186,7 @@ class StackLayer:
 
 
 def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: str) -> Chart:
-    """Draw a histogram of scenario costs ($), with named vertical lines, at most one for each style of LINES."""
+    """Draw a histogram of scenario costs ($), with at most two named vertical lines."""
     divisor, unit = scale_for(float(np.abs(costs).max()), "$")
     # Bins: 1.5 times the square root of the number of scenarios, from 5 to 40.
     counts, edges = np.histogram(costs, int(np.clip(np.sqrt(len(costs)) * 1.5, 5, 40)))
@@ -217,14 +213,14 @@ def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: 
 def stages_chart(
     layers: Sequence[StackLayer], line: StackLayer | None, labels: Sequence[str], key: str, title: str, unit: str
 ) -> Chart:
-    """Draw layers by stage, and a line such as the load that they should add up to."""
+    """Draw layers by stage, and a line to compare their sum with, such as the load."""
     return _stacked(layers, line, labels, key, title, unit)
 
 
 def numbers_chart(
     layers: Sequence[StackLayer], numbers: Floats, counted: str, key: str, title: str, unit: str
 ) -> Chart:
-    """Draw layers by number: by iteration or by rank (`counted`)."""
+    """Draw layers by iteration or rank (`counted`)."""
     labels = [f"{counted} {number:.0f}" for number in numbers]
     return _stacked(layers, None, labels, key, title, unit, numbers.tolist(), counted)
 
@@ -243,12 +239,12 @@ def _stacked(
     series += [Series(line.name, line.values, line.colour, "dash")] if line else []
     legend = [Mark(layer.name, layer.colour, "bar") for layer in layers]
     legend += [Mark(line.name, INK, "dash")] if line else []
-    parts = ", ".join(f"{layer.name} {digits(float(layer.values.sum()))} {unit}" for layer in layers)
-    said = f"{title}, added up over all bars: {parts}."
+    totals = ", ".join(f"{layer.name} {digits(float(layer.values.sum()))} {unit}" for layer in layers)
+    description = f"{title}, added up over all bars: {totals}."
     return Chart(
         key,
         title,
-        said,
+        description,
         unit,
         labels,
         series,
@@ -277,7 +273,7 @@ def _with_band(name: str, values: Floats, half_widths: Floats, spread: str) -> t
 
 
 def legend_of(bounds: Bounds) -> tuple[Mark, ...]:
-    """Return the lines and the confidence band: of the cost of the policy where it is known, else of the upper bound.
+    """Return the legend of bounds: lower bound, and cost of the policy or upper bound with its confidence band.
 
     An exact bound has no band.
     """
@@ -302,11 +298,11 @@ def bounds_chart(bounds: Bounds, key: str, title: str, *, with_paths: bool = Tru
             Series("± 95 %", bounds.half_width, drawing="none"),
         )
     first, last = money_in_words(bounds.lower[0]), money_in_words(bounds.lower[-1])
-    said = f"goes from {first} to {last} in {len(bounds)} iterations" if len(bounds) > 1 else f"is {last}"
+    development = f"goes from {first} to {last} in {len(bounds)} iterations" if len(bounds) > 1 else f"is {last}"
     return Chart(
         key,
         title,
-        f"The lower bound {said}.",
+        f"The lower bound {development}.",
         "$",
         [f"iteration {number}" for number in bounds.iteration],
         (

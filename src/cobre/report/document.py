@@ -1,4 +1,4 @@
-"""The report of a run: one self-contained HTML page; the comparison page is made with the same frame."""
+"""The report of a run as one self-contained HTML page, and the frame of such pages, also for comparisons."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -76,23 +76,23 @@ def text_of(name: str) -> str:
 SECTIONS = (convergence, costs, system, water, generation, prices, timing, provenance)
 SCRIPTS = ("static/explorer.js", "static/map.js")
 
-# Names of states in the data of the page, which other programs read; they are older than `RunState`.
+# Names of states in the data of the page, which other programs read; others are those of `RunState`.
 STATES = {RunState.FINISHED: "complete", RunState.STOPPED: "complete", RunState.KILLED: "interrupted"}
 
 
 def page_of(run: RunFolder, *, is_full: bool = False) -> str:
     """Render the report of a run folder as HTML. is_full: with all scenarios of every plant, bus and line."""
-    explored, numbers = _explored(run, is_full=is_full)
-    made = [_render_section(make, run) for make in SECTIONS]
-    made.insert(2, explored)
-    sections = [section for section, _ in made if section is not None]
+    explored, explorer_numbers = _explored(run, is_full=is_full)
+    rendered = [_render_section(make, run) for make in SECTIONS]
+    rendered.insert(2, explored)
+    sections = [section for section, _ in rendered if section is not None]
     warnings = overview.warnings_of(run)
-    body = [overview.tiles(run), overview.warning_list(warnings), *(html for _, html in made)]
+    body = [overview.tiles(run), overview.warning_list(warnings), *(html for _, html in rendered)]
     return document(
         run.study.name or run.path.resolve().name,
         overview.subtitle(run),
         "\n".join(body),
-        page_data(run, sections, warnings) | numbers,
+        page_data(run, sections, warnings) | explorer_numbers,
         banner=overview.banner(run),
         contents=[(section.key, section.title) for section in sections],
         scripts=SCRIPTS,
@@ -110,8 +110,8 @@ def _explored(run: RunFolder, *, is_full: bool) -> tuple[tuple[Section | None, s
         numbers["explorer"] = explorer.as_dict()
         return explore(run, explorer)
 
-    made = _render_section(plants, run)
-    return made, numbers if made[0] is not None else {}
+    rendered = _render_section(plants, run)
+    return rendered, numbers if rendered[0] is not None else {}
 
 
 def _render_section(make: Callable[[RunFolder], Section | None], run: RunFolder) -> tuple[Section | None, str]:

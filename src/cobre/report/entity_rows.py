@@ -12,10 +12,10 @@ from cobre.io.storage.arrow_columns import numbers_of
 from cobre.io.storage.confined import check_untrusted
 from cobre.records import dataclass
 
-# Tables in which every scenario has rows with the same keys as the first.
+# The pattern of a table: in every scenario, rows have the same keys as in the first.
 #
-# The keys of a large simulation's table take gigabytes: they are checked piece by piece, and only those of one
-# scenario are kept.
+# The keys of a large simulation take gigabytes: they are checked row group by row group, and only those of one scenario
+# are stored.
 
 Keys = Sequence[NDArray[Any]]  # scenario first, then the other keys of a row
 
@@ -34,36 +34,38 @@ class RowPattern:
 
 
 def row_pattern(pieces: Iterable[Keys]) -> RowPattern | None:
-    """Find the pattern; None if a scenario has other rows than the first, or scenarios are not in ascending order."""
-    found: _Check | None = None
-    held: Keys | None = None  # rows of the first scenario, until the second begins
+    """Return the pattern; None if a scenario has other rows than the first, or scenarios are not in ascending order."""
+    check: _PatternCheck | None = None
+    pending: Keys | None = None  # rows of the first scenario, until the second begins
     for piece in pieces:
-        held = piece if held is None else [np.concatenate(pair) for pair in zip(held, piece, strict=True)]
-        if found is None and len(held[0]) and held[0][-1] != held[0][0]:
-            found = _Check(held)
-        if found is not None:
-            if not found.holds(held):
+        pending = piece if pending is None else [np.concatenate(pair) for pair in zip(pending, piece, strict=True)]
+        if check is None and len(pending[0]) and pending[0][-1] != pending[0][0]:
+            check = _PatternCheck(pending)
+        if check is not None:
+            if not check.accepts(pending):
                 return None
-            held = [key[:0] for key in held]
-    if found is None:
-        return _pattern_of_single_row(held)
-    return found.pattern()
+            pending = [key[:0] for key in pending]
+    if check is None:
+        return _pattern_of_single_row(pending)
+    return check.pattern()
 
 
-def _pattern_of_single_row(held: Keys | None) -> RowPattern | None:
-    if held is None or not len(held[0]):
+def _pattern_of_single_row(rows: Keys | None) -> RowPattern | None:
+    if rows is None or not len(rows[0]):
         return None
-    return RowPattern((int(held[0][0]),), held[1:])
+    return RowPattern((int(rows[0][0]),), rows[1:])
 
 
-class _Check:
+class _PatternCheck:
+    """A comparison of rows with those of the first scenario."""
+
     def __init__(self, first: Keys) -> None:
         self._rows = int(np.argmax(first[0] != first[0][0]))
         self._keys = [key[: self._rows].copy() for key in first[1:]]
         self._scenarios: list[int] = []
         self._seen = 0
 
-    def holds(self, piece: Keys) -> bool:
+    def accepts(self, piece: Keys) -> bool:
         """Return whether the next rows follow the pattern of the first scenario."""
         at = self._seen + np.arange(len(piece[0]))
         turn, row = np.divmod(at, self._rows)
@@ -97,8 +99,8 @@ class TableColumns(Mapping[str, NDArray[Any]]):
         return self._read(name)
 
     def _read(self, name: str) -> NDArray[Any]:
-        found = [piece for (piece,) in self.pieces([name])]
-        return np.concatenate(found) if found else np.zeros(0)
+        pieces = [piece for (piece,) in self.pieces([name])]
+        return np.concatenate(pieces) if pieces else np.zeros(0)
 
     def pieces(self, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
         """Yield columns side by side, row group by row group."""
@@ -146,7 +148,8 @@ MAX_IDS = 1 << 20  # ids farther apart than this are sorted instead of counted
 class EntityRows:
     """A table whose rows are ordered by scenario, stage, entity and block. `entity` None: one row for each stage.
 
-    If all scenarios have the same rows, which only a damaged file violates, numbers are read a few scenarios at a time.
+    Numbers are read a few scenarios at a time. In a damaged file, whose scenarios have different rows, they are read
+    at once.
     """
 
     def __init__(self, columns: Columns, entity: str | None) -> None:
@@ -157,10 +160,10 @@ class EntityRows:
         pattern = row_pattern(_pieces(columns, ["scenario_id", *names]))
         self._rows = 0 if pattern is None else pattern.rows  # of one scenario; 0: scenarios differ
         keys = [columns[name] for name in names] if pattern is None else pattern.keys
-        self.scenarios, scenario = _indexed(columns["scenario_id"]) if pattern is None else (pattern.scenarios, None)
-        self.stages, stage = _coded_in_order(keys[0])
-        self.entities, of_entity = _indexed(keys[1]) if entity else _index_of_one(len(stage))
-        self.blocks, block = _indexed(keys[2]) if len(keys) > 2 else _index_of_one(len(stage))
+        self.scenarios, scenario = _index_ids(columns["scenario_id"]) if pattern is None else (pattern.scenarios, None)
+        self.stages, stage = _index_in_order(keys[0])
+        self.entities, of_entity = _index_ids(keys[1]) if entity else _index_of_one(len(stage))
+        self.blocks, block = _index_ids(keys[2]) if len(keys) > 2 else _index_of_one(len(stage))
         self.shape = (len(self.scenarios), len(self.stages), len(self.entities), len(self.blocks))
         codes = (stage, of_entity, block)
         self._cell = _cells(
@@ -172,13 +175,13 @@ class EntityRows:
         if not self._rows:
             yield self._gridded(self._columns[number], self.shape[0])
             return
-        held: NDArray[Any] | None = None
+        pending: NDArray[Any] | None = None
         for (piece,) in _pieces(self._columns, [number]):
-            held = piece if held is None or not len(held) else np.concatenate([held, piece])
-            count = len(held) // self._rows
+            pending = piece if pending is None or not len(pending) else np.concatenate([pending, piece])
+            count = len(pending) // self._rows
             if count:
-                yield self._gridded(held[: count * self._rows], count)
-            held = held[count * self._rows :]
+                yield self._gridded(pending[: count * self._rows], count)
+            pending = pending[count * self._rows :]
 
     def grid(self, number: str) -> Floats:
         """Return S x T x E x B: the column of all scenarios at once."""
@@ -189,20 +192,20 @@ class EntityRows:
 
         `reduction` takes grids (S x T x E x B) of a few scenarios.
         """
-        found = np.empty(self.shape[:3])
+        reduced = np.empty(self.shape[:3])
         first = 0
         for grid in self.grids(number):
-            found[first : first + len(grid)] = reduction(grid)
+            reduced[first : first + len(grid)] = reduction(grid)
             first += len(grid)
-        return found
+        return reduced
 
     def total(self, number: str) -> Floats:
-        """Return S x T x E: added over blocks; 0 where an entity is missing."""
-        return self.reduce_blocks(number, added)
+        """Return S x T x E: the sum of a column over blocks; 0 where an entity is missing."""
+        return self.reduce_blocks(number, sum_over_blocks)
 
     def by_scenario(self, by_row: Floats) -> Floats:
         """Return S: numbers given by row, summed over stages in order."""
-        by_scenario: Floats = added(self._gridded(by_row, self.shape[0])).sum(axis=(1, 2))
+        by_scenario: Floats = sum_over_blocks(self._gridded(by_row, self.shape[0])).sum(axis=(1, 2))
         return by_scenario
 
     def _gridded(self, by_row: NDArray[Any], count: int) -> Floats:
@@ -219,31 +222,31 @@ class EntityRows:
         return grid.reshape(shape)
 
 
-def added(grid: Floats) -> Floats:
-    """Return S x T x E, of S x T x E x B: added over blocks; 0 where an entity is missing."""
+def sum_over_blocks(grid: Floats) -> Floats:
+    """Return S x T x E: the sum over blocks; 0 where an entity is missing."""
     sums: Floats = np.add.reduce(grid, axis=3)
     if np.isnan(sums).any():
         sums = np.asarray(np.nansum(grid, axis=3))
     return sums
 
 
-def last(grid: Floats) -> Floats:
-    """Return S x T x E: of the last block that a stage has; NaN where an entity is missing."""
-    found: Floats = grid[..., -1].copy()
-    if np.isnan(found).any():
+def last_block(grid: Floats) -> Floats:
+    """Return S x T x E: the value of the last block of a stage; NaN where an entity is missing."""
+    values: Floats = grid[..., -1].copy()
+    if np.isnan(values).any():
         for block in range(grid.shape[3] - 2, -1, -1):
-            np.copyto(found, grid[..., block], where=np.isnan(found))
-    return found
+            np.copyto(values, grid[..., block], where=np.isnan(values))
+    return values
 
 
-def average(grid: Floats, hours: Floats) -> Floats:
-    """Return S x T x E: over blocks, by hours (T x B); NaN where an entity is missing."""
+def mean_over_blocks(grid: Floats, hours: Floats) -> Floats:
+    """Return S x T x E: the mean over blocks weighted by hours (T x B); NaN where an entity is missing."""
     means: Floats = np.einsum("steb,tb->ste", grid, hours / hours.sum(axis=1, keepdims=True))
     if not np.isnan(means).any():
         return means
-    is_there = ~np.isnan(grid)
-    weights = np.where(is_there, hours[:, None, :], 0.0)
-    weighted, total = np.sum(np.where(is_there, grid, 0.0) * weights, axis=3), weights.sum(axis=3)
+    is_present = ~np.isnan(grid)
+    weights = np.where(is_present, hours[:, None, :], 0.0)
+    weighted, total = np.sum(np.where(is_present, grid, 0.0) * weights, axis=3), weights.sum(axis=3)
     averages: Floats = np.divide(weighted, total, out=np.full(weighted.shape, np.nan), where=total > 0)
     return averages
 
@@ -252,8 +255,8 @@ def block_hours(rows: EntityRows) -> Floats:
     """Return T x B: hours of each block, from the load of any bus in MW and MWh; 1 without load."""
     power, energy = rows.grid("load_mw"), rows.grid("load_mwh")
     hours = np.divide(energy, power, out=np.zeros(power.shape), where=power > 0)
-    found: Floats = np.nanmax(hours, axis=(0, 2), initial=0.0)
-    return np.where(found > 0, found, 1.0)
+    longest: Floats = np.nanmax(hours, axis=(0, 2), initial=0.0)
+    return np.where(longest > 0, longest, 1.0)
 
 
 def _pieces(columns: Columns, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
@@ -278,7 +281,7 @@ def _index_of_one(count: int) -> tuple[tuple[int, ...], NDArray[np.intp]]:
     return (0,), np.zeros(count, np.intp)
 
 
-def _indexed(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
+def _index_ids(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
     """Return the distinct ids, ascending, and the index of each row's id among them."""
     if not len(ids):
         return (), np.zeros(0, np.intp)
@@ -292,9 +295,9 @@ def _indexed(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
     return tuple((np.flatnonzero(is_known) + lowest).tolist()), codes[ids - lowest]
 
 
-def _coded_in_order(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
-    """Encode ids as `_indexed` does, but in order of first appearance: ids of stages need not be ascending."""
-    known, code = _indexed(ids)
+def _index_in_order(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
+    """Return what `_index_ids` does, in order of first appearance: ids of stages need not be ascending."""
+    known, code = _index_ids(ids)
     first = np.zeros(len(known), np.intp)
     first[code[::-1]] = np.arange(len(code))[::-1]  # of equal indices, the last assignment stays
     order = np.argsort(first, kind="stable")

@@ -21,7 +21,7 @@ from cobre.report.simulated import (
     PERCENTILES,
     QUANTITIES,
     Cube,
-    Simulated,
+    SimulationTables,
     congestion,
     limits_by_stage,
     percentiles,
@@ -29,27 +29,25 @@ from cobre.report.simulated import (
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.formatting import NEGLIGIBLE
 
-# Compact encoding of numbers: four significant digits, deflated, in base64. The script of the page decodes it.
-
-
-# Sign, exponent and 13 bits of the fraction of a float32 are kept, in 3 bytes. The relative error is at most 6.1e-5.
-KEPT_BITS = 13
-_LOST = 23 - KEPT_BITS
+# Compact encoding of numbers, which the script of the page decodes: four significant digits, deflated, in base64. Sign,
+# exponent and 13 bits of the fraction of a float32 take 3 bytes. The relative error is at most 6.1e-5.
+FRACTION_BITS = 13
+_DROPPED_BITS = 23 - FRACTION_BITS
 
 
 def pack(values: NDArray[np.floating]) -> str:
     """Encode all numbers in order. Bytes of equal significance are stored together: deflate compresses them."""
     bits = np.ascontiguousarray(values, np.float32).reshape(-1).view(np.uint32)
     is_finite = np.isfinite(values).reshape(-1)
-    rounded = np.where(is_finite, bits + np.uint32(1 << (_LOST - 1)), bits) >> np.uint32(8)
-    kept = rounded & ~np.uint32((1 << (_LOST - 8)) - 1)
-    planes = np.stack([kept >> 16, kept >> 8, kept]).astype(np.uint8)
+    rounded = np.where(is_finite, bits + np.uint32(1 << (_DROPPED_BITS - 1)), bits) >> np.uint32(8)
+    leading = rounded & ~np.uint32((1 << (_DROPPED_BITS - 8)) - 1)
+    planes = np.stack([leading >> 16, leading >> 8, leading]).astype(np.uint8)
     return b64encode(zlib.compress(planes.tobytes(), 6)).decode("ascii")
 
 
 STATISTICS = (*("median" if percentile == 50 else f"{percentile} %" for percentile in PERCENTILES), "mean")
 BLOCK_PERCENTILES = (5, 95)
-SHOWN_SCENARIOS = {"cheapest": 0.0, "median by cost": 0.5, "most expensive": 1.0}
+SINGLE_SCENARIOS = {"cheapest": 0.0, "median by cost": 0.5, "most expensive": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +55,14 @@ class Summary:
     """A quantity by entity: its mean over stages and scenarios, and the scenarios (S x E) in which it is not 0."""
 
     mean: Floats
-    happens: NDArray[np.bool_]
+    is_nonzero: NDArray[np.bool_]
 
     @classmethod
     def of(cls, values: Floats) -> "Summary":
         """Compute from S x T x E values; stages in which an entity is out of service do not count."""
         means = values.mean(axis=0)
-        is_there = ~np.isnan(means)
-        sums, counts = np.where(is_there, means, 0.0).sum(axis=0), is_there.sum(axis=0)
+        is_present = ~np.isnan(means)
+        sums, counts = np.where(is_present, means, 0.0).sum(axis=0), is_present.sum(axis=0)
         mean: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
         highest, lowest = np.fmax.reduce(values, axis=1), np.fmin.reduce(values, axis=1)
         return cls(mean, np.fmax(highest, -lowest) > NEGLIGIBLE)
@@ -72,14 +70,14 @@ class Summary:
     @property
     def scenario_share(self) -> Floats:
         """By entity: the share of scenarios in which the quantity is not 0."""
-        return np.asarray(self.happens.mean(axis=0))
+        return np.asarray(self.is_nonzero.mean(axis=0))
 
 
 @dataclass(frozen=True, slots=True)
 class Explorer:
     """The data of all kinds of entities, in the order of the page; `summaries` are filled by `as_dict`."""
 
-    simulated: Simulated
+    simulated: SimulationTables
     study: StudyFacts
     is_full: bool = False
     summaries: dict[str, Summary] = field(default_factory=dict)
@@ -103,9 +101,9 @@ class Explorer:
         costs = self.simulated.scenario_costs()
         order = np.argsort(costs, kind="stable")
         ids = self.simulated.rows("costs", None).scenarios
-        indices = {name: int(order[round(share * (len(order) - 1))]) for name, share in SHOWN_SCENARIOS.items()}
-        named = {f"{name} (scenario {ids[at]})": at for name, at in indices.items()}
-        return named | {f"scenario {ids[at]}": at for at in (range(len(ids)) if self.is_full else ())}
+        indices = {name: int(order[round(share * (len(order) - 1))]) for name, share in SINGLE_SCENARIOS.items()}
+        named = {f"{name} (scenario {ids[position]})": position for name, position in indices.items()}
+        return named | {f"scenario {ids[position]}": position for position in (range(len(ids)) if self.is_full else ())}
 
     def _kind(self, kind: str, chosen: Sequence[int]) -> dict[str, Any]:
         title, names = KINDS[kind]
@@ -120,20 +118,20 @@ class Explorer:
             "labels": self.study.stage_labels(rows.stages),
             "blocks": [f"block {block}" for block in rows.blocks] if len(rows.blocks) > 1 else [],
             "block_hours": hours.mean(axis=0).tolist(),
-            "quantities": [found for name in names if (found := self._quantity(name, chosen)) is not None]
+            "quantities": [quantity for name in names if (quantity := self._quantity(name, chosen)) is not None]
             + (self._congestion() if kind == "lines" else []),
         }
 
     def _facts(self, kind: str, id_: int) -> Iterator[str]:
         """Yield facts about an entity, as phrases: its bus, its neighbours and its direction."""
-        known = self.study.entity(kind, id_)
-        for bus in known.get("bus_ids") or [known.get("bus_id")]:
+        record = self.study.entity(kind, id_)
+        for bus in record.get("bus_ids") or [record.get("bus_id")]:
             if isinstance(bus, int):
                 yield f"at {self.study.entity_name('buses', bus)}"
-        if isinstance(below := known.get("downstream_id"), int):
-            yield f"upstream of {self.study.entity_name('hydros', below)}"
-        if isinstance(source := known.get("source_bus_id"), int) and isinstance(known.get("target_bus_id"), int):
-            target = self.study.entity_name("buses", known["target_bus_id"])
+        if isinstance(downstream := record.get("downstream_id"), int):
+            yield f"upstream of {self.study.entity_name('hydros', downstream)}"
+        if isinstance(source := record.get("source_bus_id"), int) and isinstance(record.get("target_bus_id"), int):
+            target = self.study.entity_name("buses", record["target_bus_id"])
             yield f"from {self.study.entity_name('buses', source)} to {target}, which is the positive direction"
 
     def _quantity(self, name: str, chosen: Sequence[int]) -> dict[str, Any] | None:
@@ -144,12 +142,12 @@ class Explorer:
         cube, means = self._read(name)
         summary = self.summaries[name] = Summary.of(cube.values)
         indices = (
-            np.flatnonzero(summary.happens.any(axis=0)) if quantity.is_violation else np.arange(len(cube.entities))
+            np.flatnonzero(summary.is_nonzero.any(axis=0)) if quantity.is_violation else np.arange(len(cube.entities))
         )
         if quantity.is_violation and not len(indices):
             return None
         values = cube.values if len(indices) == len(cube.entities) else cube.values[:, :, indices]
-        found = np.concatenate([percentiles(values), values.mean(axis=0)[None], values[list(chosen)]])
+        statistics = np.concatenate([percentiles(values), values.mean(axis=0)[None], values[list(chosen)]])
         return {
             "key": name,
             "title": quantity.title,
@@ -157,7 +155,7 @@ class Explorer:
             "colour": VARIABLES[quantity.colour],
             "is_violation": quantity.is_violation,
             "entities": None if len(indices) == len(cube.entities) else indices.tolist(),
-            "packed": pack(np.moveaxis(found, 2, 0)),  # entity by entity
+            "packed": pack(np.moveaxis(statistics, 2, 0)),  # entity by entity
             **self._blocks(name, means),
             **self._references(name),
         }
@@ -174,11 +172,11 @@ class Explorer:
         """Return statistics by block, packed as E x B x statistics x T; empty where blocks do not differ."""
         if means is None:
             return {}
-        found = means[None]  # statistics x T x E x B
+        statistics = means[None]  # statistics x T x E x B
         if self.is_full:
-            found = np.concatenate([found, percentiles(self.simulated.blocks(name), BLOCK_PERCENTILES)])
-        names = ["mean", *(f"{percentile} %" for percentile in BLOCK_PERCENTILES)][: len(found)]
-        return {"block_statistics": names, "packed_blocks": pack(found.transpose(2, 3, 0, 1))}
+            statistics = np.concatenate([statistics, percentiles(self.simulated.blocks(name), BLOCK_PERCENTILES)])
+        names = ["mean", *(f"{percentile} %" for percentile in BLOCK_PERCENTILES)][: len(statistics)]
+        return {"block_statistics": names, "packed_blocks": pack(statistics.transpose(2, 3, 0, 1))}
 
     def _references(self, name: str) -> dict[str, Any]:
         """Return limits drawn together with a fan: those of lines."""

@@ -22,7 +22,16 @@ from cobre.io.storage.arrow_columns import numbers_of
 from cobre.report.bounds import Bounds, SimulationLike, TrainingLike, bounds_of_result
 from cobre.report.charts import BLUE, GREY, GRID, INK, MUTED, ORANGE, VARIABLES, Mark, legend_of, variable
 from cobre.report.entity_rows import ArrowColumns
-from cobre.report.simulated import INNER, NEEDED_COLUMNS, OUTER, QUANTITIES, Cube, Fan, Simulated, fan_legend
+from cobre.report.simulated import (
+    INNER_OPACITY,
+    NEEDED_COLUMNS,
+    OUTER_OPACITY,
+    QUANTITIES,
+    Cube,
+    Fan,
+    SimulationTables,
+    fan_legend,
+)
 from cobre.report.study_facts import StudyFacts, kind_of
 from cobre.runs.formatting import scale_for, unit_of_column
 
@@ -30,8 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Empty Matplotlib figures in the style of the report, for notebooks.
-
+# Empty figures in the style of the report.
 
 # In points of 1/72 inch: pixels of the page before scaling.
 WIDTH, HEIGHT = 460.0, 250.0
@@ -100,17 +108,17 @@ def label_stages(axes: Axes, labels: Sequence[str]) -> None:
     axes.set_xlim(-0.5, len(labels) - 0.5)
 
 
-def whole_numbers(axes: Axes, first: float, last: float, pad: float = 0.5) -> None:
+def integer_ticks(axes: Axes, first: float, last: float, pad: float = 0.5) -> None:
     """Give an axis integer ticks, for iterations or ranks from `first` to `last`."""
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=ROUND_STEPS))
     axes.set_xlim(first - pad, last + pad)
 
 
-EDGE = 0.7  # width of the lines that mark the ends of a faint band
+EDGE_WIDTH = 0.7  # of the lines at the ends of a faint band
 
 
 def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes]:
-    """Draw the bounds by iteration with Matplotlib, and the cost of the policy where it is known."""
+    """Draw the bounds by iteration, and the cost of the policy if it is known."""
     middle, half_width = bounds.policy_costs or (bounds.upper, bounds.half_width)
     low, high = middle - half_width, middle + half_width
     divisor, unit = scale_for(_largest(bounds.lower, high), "$")
@@ -122,7 +130,7 @@ def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes]:
         axes.plot(x, bounds.upper / divisor, color=GREY, linewidth=1.2, linestyle=":", marker=mark)
     axes.plot(x, middle / divisor, color=ORANGE, linewidth=1.2, marker=mark)
     axes.plot(x, bounds.lower / divisor, color=BLUE, linewidth=2.2, marker=mark)
-    whole_numbers(axes, x[0], x[-1])
+    integer_ticks(axes, x[0], x[-1])
     return figure, axes
 
 
@@ -134,10 +142,10 @@ def draw_fan(fan: Fan, unit: str, colour: str) -> tuple[Figure, Axes]:
     figure, axes = one_axes(scaled)
     x = np.arange(len(fan.labels))
     p5, p25, p50, p75, p95 = fan.percentiles / divisor
-    axes.fill_between(x, p5, p95, color=colour, alpha=OUTER, linewidth=0)
-    axes.fill_between(x, p25, p75, color=colour, alpha=INNER, linewidth=0)
+    axes.fill_between(x, p5, p95, color=colour, alpha=OUTER_OPACITY, linewidth=0)
+    axes.fill_between(x, p25, p75, color=colour, alpha=INNER_OPACITY, linewidth=0)
     for end in (p5, p95):
-        axes.fill_between(x, end, end, color=colour, linewidth=EDGE)
+        axes.fill_between(x, end, end, color=colour, linewidth=EDGE_WIDTH)
     axes.plot(x, p50, color=colour, marker="o" if len(x) == 1 else "")
     axes.plot(x, fan.mean / divisor, color=colour, linestyle="--", linewidth=1.2, marker="_" if len(x) == 1 else "")
     label_stages(axes, fan.labels)
@@ -147,14 +155,14 @@ def draw_fan(fan: Fan, unit: str, colour: str) -> tuple[Figure, Axes]:
 
 
 def _largest(*arrays: np.ndarray) -> float:
-    found = np.concatenate(arrays)
-    return float(np.max(np.abs(found[np.isfinite(found)]), initial=0.0))
+    values = np.concatenate(arrays)
+    return float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
 
 
-# A legend inside a figure, for notebooks.
+# Legend and title inside a figure.
 
 
-def put_legend(figure: Figure, axes: Axes, marks: Sequence[Mark]) -> None:
+def add_legend(figure: Figure, axes: Axes, marks: Sequence[Mark]) -> None:
     """Add a legend in one row at the top, on a white background, also in dark notebooks."""
     figure.set_facecolor("white")
     axes.legend(
@@ -169,16 +177,16 @@ def put_legend(figure: Figure, axes: Axes, marks: Sequence[Mark]) -> None:
     )
 
 
-def put_title(figure: Figure, axes: Axes, title: str) -> None:
-    """Say what is drawn, above the legend; the figure grows by a line, its axes keep their size."""
-    height, line = figure.get_figheight(), 0.28
-    place = axes.get_position()
-    figure.set_figheight(height + line)
-    shrunk = height / (height + line)
-    axes.set_position((place.x0, place.y0 * shrunk, place.width, place.height * shrunk))
+def add_title(figure: Figure, axes: Axes, title: str) -> None:
+    """Add a title above the legend; the figure grows by a line, its axes keep their size."""
+    height, line_height = figure.get_figheight(), 0.28
+    position = axes.get_position()
+    figure.set_figheight(height + line_height)
+    scale = height / (height + line_height)
+    axes.set_position((position.x0, position.y0 * scale, position.width, position.height * scale))
     for unit in axes.texts:
-        unit.set_y(unit.get_position()[1] * shrunk)
-    figure.text(0.01, 1.0 - 0.06 / (height + line), title, ha="left", va="top", fontsize=10)
+        unit.set_y(unit.get_position()[1] * scale)
+    figure.text(0.01, 1.0 - 0.06 / (height + line_height), title, ha="left", va="top", fontsize=10)
 
 
 def _legend_artist(mark: Mark) -> Artist:
@@ -222,12 +230,12 @@ def svg_of(figure: Figure, key: str, description: str) -> str:
 def plot_bounds(result: TrainingLike) -> Figure:
     """Draw the lower bound, and the cost of the policy with its 95 % confidence band, by iteration.
 
-    The band is that of the sampled upper bound where the paths do not tell what the policy costs.
+    Without an estimate of this cost, the band is that of the sampled upper bound.
     """
     with house_style():
         bounds = bounds_of_result(result)
         figure, axes = draw_bounds(bounds)
-        put_legend(figure, axes, legend_of(bounds))
+        add_legend(figure, axes, legend_of(bounds))
     return figure
 
 
@@ -238,17 +246,17 @@ def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | No
     the sum over all of them. Raises ValueError if there is no such quantity or entity, or no meaningful sum.
     """
     cube = simulated_of(result).cube(_require_quantity(quantity, result.tables))
-    fan = Fan.over_scenarios(_chosen_figures(cube, quantity, entity), cube.labels)
+    fan = Fan.over_scenarios(_values_to_plot(cube, quantity, entity), cube.labels)
     marks: tuple[Mark, ...] = fan_legend(cube.quantity.colour)
     with house_style():
         figure, axes = draw_fan(fan, cube.quantity.unit, cube.quantity.colour)
-        put_legend(figure, axes, marks)
-        put_title(figure, axes, _title(result, cube, entity))
+        add_legend(figure, axes, marks)
+        add_title(figure, axes, _title(result, cube, entity))
     return figure
 
 
 def _title(result: SimulationLike, cube: Cube, entity: int | None) -> str:
-    """Name the quantity and its owner: a plant, bus or line, or the sum over all of them."""
+    """Return the quantity and its entity, or the table if it is a sum over all entities."""
     if entity is None and len(cube.entities) > 1:
         return f"{cube.quantity.title}, all {cube.quantity.table}"
     kind = kind_of(f"{cube.quantity.entity}")
@@ -256,20 +264,20 @@ def _title(result: SimulationLike, cube: Cube, entity: int | None) -> str:
     return f"{cube.quantity.title}, {StudyFacts(result.facts).entity_name(kind or cube.quantity.table, id_)}"
 
 
-def simulated_of(result: SimulationLike) -> Simulated:
+def simulated_of(result: SimulationLike) -> SimulationTables:
     """Return the tables of a result in the form that the report reads from a directory."""
     tables = {name: ArrowColumns(table) for name, table in result.tables.items() if name in NEEDED_COLUMNS}
-    return Simulated(tables, StudyFacts(result.facts))
+    return SimulationTables(tables, StudyFacts(result.facts))
 
 
 def _require_quantity(quantity: str, tables: Mapping[str, Any]) -> str:
-    possible = [name for name, found in QUANTITIES.items() if found.table in tables and not found.is_violation]
-    if quantity not in possible:
-        raise ValueError(f"there is no {quantity!r} to plot; this result has {', '.join(possible)}")
+    known = [name for name, entry in QUANTITIES.items() if entry.table in tables and not entry.is_violation]
+    if quantity not in known:
+        raise ValueError(f"there is no {quantity!r} to plot; this result has {', '.join(known)}")
     return quantity
 
 
-def _chosen_figures(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _values_to_plot(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any, np.dtype[np.float64]]:
     known = ", ".join(map(str, cube.entities))
     if entity is not None:
         if entity not in cube.entities:
@@ -282,7 +290,7 @@ def _chosen_figures(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any
     return cube.of(cube.entities[0])
 
 
-# Any numeric column of a simulation's table as a fan over scenarios, by stage: a Matplotlib figure.
+# Any numeric column of a simulation's table.
 
 KEYS = ("scenario_id", "stage_id", "block_id")
 ADDED_OVER_BLOCKS = ("_mwh", "_cost", "_reward")
@@ -295,7 +303,7 @@ def plot_table(result: SimulationLike, table: str, column: str, entity: int | No
     Energy and cost are added over blocks, other numbers averaged. entity: None: the sum over all entities. Raises
     ValueError, with the known names, for an unknown column or entity, and for a sum without meaning.
     """
-    rows = _chosen(result.table(table), table, column, entity)
+    rows = _rows_of_entity(result.table(table), table, column, entity)
     scenario, stage = (np.unique(numbers_of(rows[name]), return_inverse=True) for name in KEYS[:2])
     values = numbers_of(rows[column]).astype(np.float64)
     cell = scenario[1] * len(stage[0]) + stage[1]
@@ -308,13 +316,13 @@ def plot_table(result: SimulationLike, table: str, column: str, entity: int | No
     )
     with house_style():
         figure, axes = draw_fan(fan, unit_of_column(column).replace("m3", "m³"), BLUE)
-        put_legend(figure, axes, fan_legend(BLUE))
-        put_title(figure, axes, _table_title(result, rows, table, column, entity))
+        add_legend(figure, axes, fan_legend(BLUE))
+        add_title(figure, axes, _table_title(result, rows, table, column, entity))
     return figure
 
 
 def _table_title(result: SimulationLike, rows: "pa.Table", table: str, column: str, entity: int | None) -> str:
-    """Name the column and its owner: an entity, or the table where all are added up."""
+    """Return the column and its entity, or the table if it is a sum over all entities."""
     owner = _id_column(rows)
     kind = None if owner is None else kind_of(owner)
     if entity is None or kind is None:
@@ -336,7 +344,7 @@ def _id_column(rows: "pa.Table") -> str | None:
     return next((name for name in rows.column_names if name.endswith("_id") and name not in KEYS), None)
 
 
-def _chosen(rows: "pa.Table", table: str, column: str, entity: int | None) -> "pa.Table":
+def _rows_of_entity(rows: "pa.Table", table: str, column: str, entity: int | None) -> "pa.Table":
     names = rows.column_names
     if not set(KEYS[:2]) <= set(names):
         raise ValueError(f"the table {table} has no scenarios and stages to plot")
@@ -350,6 +358,6 @@ def _chosen(rows: "pa.Table", table: str, column: str, entity: int | None) -> "p
             raise ValueError(f"the table {table} has no {owner} {entity!r}; there are {', '.join(map(str, ids))}")
         return rows.filter(numbers_of(rows[owner]) == entity)
     if len(ids) > 1 and column.endswith(NOT_ADDED_OVER_ENTITIES):
-        there = ", ".join(map(str, ids))
-        raise ValueError(f"{column} cannot be summed: choose one {owner} with entity=; there are {there}")
+        listed = ", ".join(map(str, ids))
+        raise ValueError(f"{column} cannot be summed: choose one {owner} with entity=; there are {listed}")
     return rows

@@ -27,11 +27,11 @@ def training_html(result: TrainingLike) -> str:
         bounds.upper_name: money_in_words(bounds.upper[-1])
         + ("" if bounds.is_exact else f" ± {money_in_words(bounds.half_width[-1])}"),
     }
-    if (found := bounds.computed) is not None:
-        spread = f" ± {money_in_words(found.half_width)}" if found.confidence else ""
-        numbers[BOUND_NAMES[found.method]] = f"{money_in_words(found.value)}{spread}"
+    if (bound := bounds.computed) is not None:
+        spread = f" ± {money_in_words(bound.half_width)}" if bound.confidence else ""
+        numbers[BOUND_NAMES[bound.method]] = f"{money_in_words(bound.value)}{spread}"
     if bounds.gap is not None:
-        limit = "" if found is None or not found.gap_limit else f", {found.gap_limit}"
+        limit = "" if bound is None or not bound.gap_limit else f", {bound.gap_limit}"
         numbers["gap"] = f"{gap_percent(bounds.gap)}{limit}"
     if (judged := result.verdict) is not None:
         numbers = {"verdict": judged.sentence} | numbers

@@ -14,7 +14,7 @@ from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.entity_rows import TableColumns
-from cobre.report.simulated import NEEDED_COLUMNS, Simulated
+from cobre.report.simulated import NEEDED_COLUMNS, SimulationTables
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.events import number_of
 from cobre.runs.files import (
@@ -34,18 +34,16 @@ from cobre.runs.run_state import RunState
 from cobre.runs.view import RunView, read_view
 from cobre.wording import as_argument, counted
 
-# Errors of making a report.
-
 
 class ReportError(CobreError):
-    """A report cannot be made or written; the message says why and what to do."""
+    """A report cannot be created or written; the message says why and what to do."""
 
 
 class ReportNotWrittenError(ReportError):
-    """The report was made, but its file could not be written."""
+    """The file of a report cannot be written."""
 
 
-# Raised by wrong types and values in the files of a run, which must not make the report fail.
+# Raised for wrong types and values in the files of a run, which must not make the report fail.
 MALFORMED_DATA = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
@@ -53,8 +51,8 @@ MALFORMED_DATA = (ArithmeticError, LookupError, TypeError, ValueError)
 class RunFolder:
     """The content of an output directory.
 
-    file_errors: a sentence for each damaged file, whose content is left out. damaged: those of results, without the
-    lines of events that a killed run did not finish.
+    file_errors: a sentence for each damaged file, whose content is left out. damaged: those of result files, without
+    the event log, whose last line is incomplete if the run was killed.
     """
 
     path: Path
@@ -64,24 +62,24 @@ class RunFolder:
     summary: Mapping[str, Any]
     manifests: Mapping[str, Mapping[str, Any]]
     bounds: Bounds
-    simulated: Simulated | None
+    simulated: SimulationTables | None
     file_errors: list[str] = field(default_factory=list)
     damaged: tuple[str, ...] = ()
 
     @property
     def controlled_cost(self) -> tuple[float, float] | None:
-        """The simulated mean, controlled for the openings drawn, and its half width, $; None where it is not known."""
+        """The simulated mean controlled for the openings drawn, and its half width, in $; None if not known."""
         event = self.log.simulated or {}
         mean, half_width = (number_of(event.get(f"controlled_{name}")) for name in ("mean_cost", "half_width"))
         return None if self.simulated is None or mean is None or half_width is None else (mean, half_width)
 
 
 def read_run(folder: Path) -> RunFolder:
-    """Read an output directory; raises ReportError if it is none."""
+    """Read an output directory. Raises ReportError if it is not one."""
     _require_run_folder(folder)
     file_errors: list[str] = []
     log = _log(folder / EVENT_FILE, file_errors)
-    of_events = len(file_errors)
+    num_log_errors = len(file_errors)
     study = StudyFacts(_read_object(folder / STUDY_FILE, file_errors))
     file_errors += _missing_files(folder, log)
     manifests = {name: _manifest(folder / name, file_errors) for name in (TRAINING, SIMULATION)}
@@ -101,7 +99,7 @@ def read_run(folder: Path) -> RunFolder:
         bounds=_classified(bounds, study, log, computed),
         simulated=simulated,
         file_errors=file_errors,
-        damaged=tuple(file_errors[of_events:]),
+        damaged=tuple(file_errors[num_log_errors:]),
     )
 
 
@@ -133,7 +131,7 @@ def _log(path: Path, file_errors: list[str]) -> RunView:
 
 
 def _missing_files(folder: Path, log: RunView) -> list[str]:
-    """Name the files that a run has written according to its events, and that are no longer there."""
+    """Return a sentence for each file that the run has written according to its events, and that is missing."""
     if log.finished is None:
         return []
     written = [STUDY_FILE, SUMMARY_FILE]
@@ -145,13 +143,13 @@ def _missing_files(folder: Path, log: RunView) -> list[str]:
 def _read_object(path: Path, file_errors: list[str]) -> Mapping[str, Any]:
     """Read a JSON object; empty if the file is missing or damaged."""
     try:
-        found = read_stored_object(path)
+        content = read_stored_object(path)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         file_errors.append(f"{path.name} cannot be read: {error}")
         return {}
-    return found
+    return content
 
 
 def _manifest(folder: Path, file_errors: list[str]) -> Mapping[str, Any]:
@@ -191,13 +189,13 @@ def _computed_bound(log: RunView, stored: Mapping[str, Any]) -> ComputedBound | 
 
 def _simulated(
     folder: Path, manifest: Mapping[str, Any], study: StudyFacts, file_errors: list[str]
-) -> Simulated | None:
+) -> SimulationTables | None:
     tables = {
         name: columns
         for name, needed in NEEDED_COLUMNS.items()
         if (columns := _columns(folder, manifest, name, needed, file_errors)) is not None
     }
-    return Simulated(tables, study) if "costs" in tables else None
+    return SimulationTables(tables, study) if "costs" in tables else None
 
 
 def _columns(

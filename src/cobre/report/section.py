@@ -1,4 +1,4 @@
-"""A part of the page: charts, tables and pieces of HTML under one heading."""
+"""Sections of a page: charts, tables and HTML under one heading."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from cobre.records import dataclass
 from cobre.report.charts import Chart, Mark, variable
 from cobre.runs import formatting
 
-# Tables with headings, whose numbers can also be read back from the page.
+# Tables, whose numbers are also in the data of the page.
 
 Cell = str | float | int | None
 
@@ -42,7 +42,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """A table with a note below; rows whose index is in `marked` are highlighted.
+    """A table with a note below; rows with an index in `marked` are highlighted.
 
     kind: the kind of entity in the first column (a key of `simulated.KINDS`), which the page turns into links.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.records import dataclass
 from cobre.report.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, Band, Chart, Drawing, Mark, Series
-from cobre.report.entity_rows import Columns, EntityRows, added, average, block_hours, last
+from cobre.report.entity_rows import Columns, EntityRows, block_hours, last_block, mean_over_blocks, sum_over_blocks
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.formatting import COST_COMPONENTS, MIN_COST, digits
 
@@ -17,26 +17,25 @@ from cobre.runs.formatting import COST_COMPONENTS, MIN_COST, digits
 
 PERCENTILES = (5, 25, 50, 75, 95)
 
-# Cells that are sorted together: few enough for the CPU cache.
-CELLS_AT_ONCE = 1 << 12
+CELLS_AT_ONCE = 1 << 12  # sorted together: few enough for the CPU cache
 
 
 def percentiles(values: Floats, wanted: Sequence[float] = PERCENTILES) -> Floats:
     """Return percentiles over the first axis, the scenarios, as by `numpy.percentile`; NaN where any value is NaN."""
     scenarios, shape = values.shape[0], values.shape[1:]
     flat = values.reshape(scenarios, -1)
-    found = np.empty((len(wanted), flat.shape[1]), np.float64)
-    at = np.asarray(wanted, np.float64) / 100.0 * (scenarios - 1)
-    below = np.floor(at).astype(np.intp)
+    result = np.empty((len(wanted), flat.shape[1]), np.float64)
+    rank = np.asarray(wanted, np.float64) / 100.0 * (scenarios - 1)
+    below = np.floor(rank).astype(np.intp)
     above = np.minimum(below + 1, scenarios - 1)
-    share = (at - below)[:, None]
+    share = (rank - below)[:, None]
     for first in range(0, flat.shape[1], CELLS_AT_ONCE):
-        some = np.sort(flat[:, first : first + CELLS_AT_ONCE], axis=0)
-        low, high = some[below], some[above]
-        part = low + (high - low) * share
-        part[:, np.isnan(some[-1])] = np.nan  # NaN is sorted to the end
-        found[:, first : first + CELLS_AT_ONCE] = part
-    return found.reshape(len(wanted), *shape)
+        ordered = np.sort(flat[:, first : first + CELLS_AT_ONCE], axis=0)
+        low, high = ordered[below], ordered[above]
+        interpolated = low + (high - low) * share
+        interpolated[:, np.isnan(ordered[-1])] = np.nan  # NaN is sorted to the end
+        result[:, first : first + CELLS_AT_ONCE] = interpolated
+    return result.reshape(len(wanted), *shape)
 
 
 # Quantities of plants, buses and lines in a simulation: their columns, and how they are shown.
@@ -50,9 +49,9 @@ Aggregation = Literal["power", "last", "average", "total"]
 class Quantity:
     """A column of a table, and how it is shown.
 
-    aggregation: from blocks to a stage. power: energy divided by the stage's hours; last: the value of the last block;
-    average: weighted by hours; total: the sum. adds_up: the sum over entities is meaningful.
-    is_violation: shown only for entities with a violation.
+    aggregation: from blocks to a stage. power: energy divided by the hours of the stage; last: the value of the last
+    block; average: weighted by hours; total: the sum. adds_up: the sum over entities has a meaning. is_violation: shown
+    only for entities with a violation.
     """
 
     title: str
@@ -161,12 +160,12 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 def columns_of(table: str) -> tuple[str, ...]:
     """Return the columns of a table that quantities need, keys first."""
-    found = [quantity for quantity in QUANTITIES.values() if quantity.table == table]
-    entity = [found[0].entity] if found else []
-    return tuple(dict.fromkeys([*KEYS, *entity, *(quantity.number for quantity in found)]))
+    quantities = [quantity for quantity in QUANTITIES.values() if quantity.table == table]
+    entity = [quantities[0].entity] if quantities else []
+    return tuple(dict.fromkeys([*KEYS, *entity, *(quantity.number for quantity in quantities)]))
 
 
-# Columns that every table of `cobre run` has; others may be missing.
+# Columns that every table of `cobre run` has; other columns may be missing.
 NEEDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "costs": ("scenario_id", "stage_id", "immediate_cost", "discount_factor"),
     **{table: columns_of(table)[:4] for table in dict.fromkeys(found.table for found in QUANTITIES.values())},
@@ -184,13 +183,13 @@ class Cube:
 
     def of(self, entity: int) -> Floats:
         """Return S x T: the values of one entity."""
-        chosen: Floats = self.values[:, :, self.entities.index(entity)]
-        return chosen
+        values_of_entity: Floats = self.values[:, :, self.entities.index(entity)]
+        return values_of_entity
 
     def total(self) -> Floats:
         """Return S x T: the sum over entities; missing ones count as 0."""
-        added: Floats = np.nansum(self.values, axis=2)
-        return added
+        total: Floats = np.nansum(self.values, axis=2)
+        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,19 +206,21 @@ class Fan:
         return cls(labels, percentiles(values), values.mean(axis=0))
 
 
-class Simulated:
-    """The tables of a simulation, by name, as columns."""
+class SimulationTables:
+    """The tables of a simulation, read by quantity."""
 
     def __init__(self, tables: Mapping[str, Columns], study: StudyFacts) -> None:
         self._tables = tables
         self._study = study
         self._rows: dict[str, EntityRows] = {}
 
-    def has(self, quantity: str) -> bool:
+    def has(self, name: str) -> bool:
         """Return whether the tables have this quantity for any entity."""
-        found = QUANTITIES[quantity]
-        table = self._tables.get(found.table)
-        return table is not None and found.number in table and bool(self.rows(found.table, found.entity).entities)
+        quantity = QUANTITIES[name]
+        table = self._tables.get(quantity.table)
+        if table is None or quantity.number not in table:
+            return False
+        return bool(self.rows(quantity.table, quantity.entity).entities)
 
     def cube(self, name: str) -> Cube:
         """Read a quantity by scenario, stage and entity."""
@@ -256,13 +257,13 @@ class Simulated:
     def _values(self, rows: EntityRows, quantity: Quantity, grid: Floats) -> Floats:
         match quantity.aggregation:
             case "last":
-                return last(grid)
+                return last_block(grid)
             case "average":
-                return average(grid, self.hours(rows))
+                return mean_over_blocks(grid, self.hours(rows))
             case "total":
-                return added(grid)
+                return sum_over_blocks(grid)
         hours = self._study.hours(rows.stages) or self.hours(rows).sum(axis=1)
-        power: Floats = added(grid) / np.asarray(hours)[:, None]
+        power: Floats = sum_over_blocks(grid) / np.asarray(hours)[:, None]
         return power
 
     def rows(self, table: str, entity: str | None) -> EntityRows:
@@ -298,17 +299,15 @@ class Simulated:
 
 # Limits of lines, and how often they are reached.
 
-
-# A flow is at its limit if it is closer than this share of the limit, or of 1 MW.
-TOLERANCE = 1e-6
+TOLERANCE = 1e-6  # a flow is at its limit within this share of the limit, or of 1 MW
 
 
 def limits(study: StudyFacts, rows: EntityRows) -> tuple[Floats, Floats] | None:
     """Return L x T x B limits in MW, direct and reverse; None if study.json has no limits."""
-    known = {entry["id"]: entry for entry in study.line_limits if isinstance(entry.get("id"), int)}
+    records = {entry["id"]: entry for entry in study.line_limits if isinstance(entry.get("id"), int)}
     shape = (len(rows.entities), len(rows.stages), len(rows.blocks))
     direct, reverse = (
-        np.array([_limits_of(known.get(id_, {}), name, shape[1:]) for id_ in rows.entities]).reshape(shape)
+        np.array([_limits_of(records.get(id_, {}), name, shape[1:]) for id_ in rows.entities]).reshape(shape)
         for name in ("direct_mw", "reverse_mw")
     )
     return None if np.isnan(direct).all() else (direct, reverse)
@@ -316,34 +315,34 @@ def limits(study: StudyFacts, rows: EntityRows) -> tuple[Floats, Floats] | None:
 
 def _limits_of(entry: Mapping[str, Any], name: str, shape: tuple[int, int]) -> Floats:
     """Return T x B limits in MW; NaN where the limit is unknown or infinite."""
-    found = np.full(shape, np.nan)
+    by_stage = np.full(shape, np.nan)
     for stage, by_block in enumerate(entry.get(name, ())[: shape[0]]):
         for block, value in enumerate(by_block[: shape[1]]):
-            found[stage, block] = np.nan if value is None else value
-    return found
+            by_stage[stage, block] = np.nan if value is None else value
+    return by_stage
 
 
 def limits_by_stage(study: StudyFacts, rows: EntityRows, hours: Floats) -> tuple[Floats, Floats]:
     """Return L x T limits in MW, both directions: the mean weighted by hours; NaN where unknown."""
-    found = limits(study, rows)
-    if found is None:
+    line_limits = limits(study, rows)
+    if line_limits is None:
         nothing = np.full((len(rows.entities), len(rows.stages)), np.nan)
         return nothing, nothing
     weights = hours / hours.sum(axis=1, keepdims=True)
-    direct, reverse = ((np.where(weights > 0, values, 0.0) * weights).sum(axis=2) for values in found)
+    direct, reverse = ((np.where(weights > 0, values, 0.0) * weights).sum(axis=2) for values in line_limits)
     return direct, reverse
 
 
 def congestion(study: StudyFacts, rows: EntityRows, hours: Floats) -> Floats | None:
     """Return L x 2 x T: the share of hours, over scenarios, at the limit, in the direct and the reverse direction."""
-    found = limits(study, rows)
-    if found is None:
+    line_limits = limits(study, rows)
+    if line_limits is None:
         return None
     weights = hours / hours.sum(axis=1, keepdims=True)
-    sums = np.zeros((2, *found[0].shape[:2]))
+    sums = np.zeros((2, *line_limits[0].shape[:2]))
     for grid in rows.grids("net_flow_mw"):
         flow = np.moveaxis(grid, 2, 1)  # S x L x T x B
-        for direction, (sign, limit) in enumerate(zip((1.0, -1.0), found, strict=True)):
+        for direction, (sign, limit) in enumerate(zip((1.0, -1.0), line_limits, strict=True)):
             sums[direction] += _share_at(sign * flow, limit, weights)
     return np.moveaxis(sums / len(rows.scenarios), 0, 1)
 
@@ -355,13 +354,13 @@ def _share_at(flow: Floats, limit: Floats, weights: Floats) -> Floats:
     """
     slack = TOLERANCE * np.maximum(limit, 1.0)
     is_full = (flow >= limit - slack) & (limit > slack)
-    added_up: Floats = (is_full * weights).sum(axis=(0, 3))
-    return added_up
+    shares: Floats = (is_full * weights).sum(axis=(0, 3))
+    return shares
 
 
 # Percentiles over scenarios by stage.
 
-OUTER, INNER = 0.18, 0.32
+OUTER_OPACITY, INNER_OPACITY = 0.18, 0.32
 
 
 def fan_legend(colour: str) -> tuple[Mark, ...]:
@@ -369,23 +368,23 @@ def fan_legend(colour: str) -> tuple[Mark, ...]:
     return (
         Mark("median", colour),
         Mark("mean", colour, "dash"),
-        Mark("25 to 75 %", colour, "band", INNER + OUTER),
-        Mark("5 to 95 % of the scenarios", colour, "band", OUTER),
+        Mark("25 to 75 %", colour, "band", INNER_OPACITY + OUTER_OPACITY),
+        Mark("5 to 95 % of the scenarios", colour, "band", OUTER_OPACITY),
     )
 
 
 def fan_chart(fan: Fan, key: str, title: str, unit: str, colour: str = BLUE) -> Chart:
     """Draw median and mean, with bands of 25 to 75 % and 5 to 95 %.
 
-    Prices are near 0 in most scenarios and high in few: a median of 0 hides a mean of hundreds.
+    The mean matters where few scenarios dominate: a price may have a median of 0 and a mean of hundreds.
     """
     middle, mean = fan.percentiles[2], fan.mean
-    said = (
+    development = (
         f"the median goes from {digits(middle[0])} {unit} (mean {digits(mean[0])}) in {fan.labels[0]} "
         f"to {digits(middle[-1])} {unit} (mean {digits(mean[-1])})"
     )
-    bands = (Band(4, 0, colour, OUTER), Band(3, 1, colour, INNER))
-    description = f"{title}: {said} in {fan.labels[-1]}."
+    bands = (Band(4, 0, colour, OUTER_OPACITY), Band(3, 1, colour, INNER_OPACITY))
+    description = f"{title}: {development} in {fan.labels[-1]}."
     return Chart(key, title, description, unit, fan.labels, _series(fan, colour), bands, fan_legend(colour))
 
 

@@ -1,4 +1,4 @@
-"""study.json: names and dates of plants and stages, for readable reports."""
+"""The facts of study.json: names of entities, dates and hours of stages, limits of lines."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ class StudyFacts:
 
     @property
     def name(self) -> str | None:
-        """The name of the study; None where study.json has none."""
+        """The name of the study; None if study.json has none."""
         return str(self.content["name"]) if self.content.get("name") else None
 
     @property
@@ -43,8 +43,8 @@ class StudyFacts:
     @property
     def warnings(self) -> list[str]:
         """The warnings of the case."""
-        found = self.content.get("warnings")
-        return [str(warning) for warning in found] if isinstance(found, list) else []
+        stored = self.content.get("warnings")
+        return [str(warning) for warning in stored] if isinstance(stored, list) else []
 
     @property
     def line_limits(self) -> Sequence[Mapping[str, Any]]:
@@ -52,16 +52,16 @@ class StudyFacts:
         return _as_records(self.content.get("line_limits"))
 
     def hours(self, stages: Iterable[int]) -> list[float] | None:
-        """Return hours of each stage; None when study.json lacks some of them."""
-        found = [self._hours.get(stage) for stage in stages]
-        return None if None in found else [hours for hours in found if hours is not None]
+        """Return the hours of each stage; None if study.json lacks some of them."""
+        known = [self._hours.get(stage) for stage in stages]
+        return None if None in known else [hours for hours in known if hours is not None]
 
     def block_hours(self, stages: Iterable[int], num_blocks: int) -> NDArray[np.float64] | None:
-        """Return hours by stage and block, 0 for missing blocks; None when study.json lacks some of them."""
-        found = [self._blocks.get(stage) for stage in stages]
-        if any(hours is None or len(hours) > num_blocks for hours in found):
+        """Return hours by stage and block, 0 for missing blocks; None if study.json lacks some of them."""
+        known = [self._blocks.get(stage) for stage in stages]
+        if any(hours is None or len(hours) > num_blocks for hours in known):
             return None
-        return np.array([[*hours, *[0.0] * (num_blocks - len(hours))] for hours in found if hours is not None])
+        return np.array([[*hours, *[0.0] * (num_blocks - len(hours))] for hours in known if hours is not None])
 
     def entities(self, kind: str) -> list[Mapping[str, Any]]:
         """Return the entities of a kind, in the order of the case."""
@@ -69,25 +69,25 @@ class StudyFacts:
 
     @property
     def known_starts(self) -> Mapping[int, str]:
-        """The date on which each stage begins that has one, by id."""
+        """The start dates of stages by id, for stages that have one."""
         return self._starts
 
     def starts(self, stages: Iterable[int]) -> list[str] | None:
-        """Return the date on which each stage begins; None when study.json lacks some of them."""
-        found = [self._starts.get(stage) for stage in stages]
-        return None if None in found else [start for start in found if start is not None]
+        """Return the start date of each stage; None if study.json lacks some of them."""
+        known = [self._starts.get(stage) for stage in stages]
+        return None if None in known else [start for start in known if start is not None]
 
     def entity(self, kind: str, id: int) -> Mapping[str, Any]:  # noqa: A002
         """Return the record of an entity; empty if there is none."""
         if kind not in self._by_id:
-            known = _as_records(self._entities.get(kind))
-            self._by_id[kind] = {entry["id"]: entry for entry in reversed(known) if isinstance(entry.get("id"), int)}
+            records = _as_records(self._entities.get(kind))
+            self._by_id[kind] = {entry["id"]: entry for entry in reversed(records) if isinstance(entry.get("id"), int)}
         return self._by_id[kind].get(id, {})
 
     def entity_name(self, kind: str, id: int) -> str:  # noqa: A002
-        """Return the name of an entity; its kind and id where it has none."""
-        named = self.entity(kind, id).get("name")
-        return str(named) if named else f"{singular(kind)} {id}".replace("_", " ")
+        """Return the name of an entity, or its kind and id if it has none."""
+        name = self.entity(kind, id).get("name")
+        return str(name) if name else f"{singular(kind)} {id}".replace("_", " ")
 
     def stage_labels(self, stages: Iterable[int]) -> list[str]:
         """Return labels of stages: months, days where stages are shorter, or ids without dates."""

@@ -1,4 +1,4 @@
-"""A map of a system as SVG: buses and lines, and below them the cascades. Equal systems give equal bytes."""
+"""A map of a system as SVG: buses and lines, and below them the cascades. The same system gives the same bytes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from cobre.report.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLI
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.formatting import digits
 
-# Layout of the plants on the map: rivers flow to the right, tributaries join from above and below.
+# Layout of the plants: rivers flow to the right, tributaries join from above and below.
 
 Cell = tuple[int, int]  # level, row
 
@@ -34,15 +34,15 @@ def layouts(downstream: Mapping[int, int | None]) -> list[CascadeLayout]:
         if below in downstream and below is not None:
             upstream.setdefault(below, []).append(plant)
     outlets = [plant for plant, below in downstream.items() if below not in downstream]
-    found = [_Cascade(upstream).laid_out(outlet) for outlet in sorted(outlets)]
-    return sorted(found, key=lambda layout: -len(layout.cells))
+    systems = [_Cascade(upstream).laid_out(outlet) for outlet in sorted(outlets)]
+    return sorted(systems, key=lambda layout: -len(layout.cells))
 
 
-def pack_layouts(found: Sequence[CascadeLayout], width: int) -> tuple[list[Cell], int]:
+def pack_layouts(systems: Sequence[CascadeLayout], width: int) -> tuple[list[Cell], int]:
     """Pack layouts side by side up to `width` levels; return the corner of each, and the number of rows."""
     corners: list[Cell] = []
     left = top = height = 0
-    for layout in found:
+    for layout in systems:
         if left and left + layout.levels > width:
             left, top, height = 0, top + height, 0
         corners.append((left, top))
@@ -104,7 +104,7 @@ class _Cascade:
             for row in (near + distance, near - distance):
                 if not any((cell, row) in self._taken for cell in cells):
                     return row
-        return near  # not reached: some row is always free
+        return near  # not reached: a row is always free within that distance
 
     def _shift_to_origin(self) -> CascadeLayout:
         levels, rows = zip(*self._cells.values(), strict=True)
@@ -124,7 +124,7 @@ INK, MUTED, PAPER = "var(--ink,#1c2733)", "var(--muted,#5b6875)", "var(--card,#f
 
 @dataclass(frozen=True, slots=True)
 class SystemMap:
-    """The map as SVG; notebooks show it, and `save` writes it to a file."""
+    """The map as SVG, which notebooks show and `save` writes."""
 
     svg: str
     title: str
@@ -191,15 +191,15 @@ class _Drawing:
         if start is None or end is None:
             return
         (x1, y1), (x2, y2) = start, end
-        there, back = (_power(line.get(name)) for name in ("direct_mw", "reverse_mw"))
+        direct, reverse = (_power(line.get(name)) for name in ("direct_mw", "reverse_mw"))
         title = (
-            f"{line.get('name', '')}: {there} MW, in the other direction {back} MW"
-            if there
+            f"{line.get('name', '')}: {direct} MW, in the other direction {reverse} MW"
+            if direct
             else str(line.get("name", ""))
         )
         stroke = f'stroke="{MUTED}" stroke-width="2"'
-        unit = "" if there == back == NO_LIMIT else " MW"
-        label = f"{there} / {back}{unit}" if there else ""
+        unit = "" if direct == reverse == NO_LIMIT else " MW"
+        label = f"{direct} / {reverse}{unit}" if direct else ""
         self._add(
             "lines",
             line["id"],
@@ -226,13 +226,13 @@ class _Drawing:
     def cascades(self, hydros: Sequence[Mapping[str, Any]], top: float) -> float:
         """Draw the river systems below the network; returns the total height."""
         downstream = {hydro["id"]: hydro.get("downstream_id") for hydro in hydros}
-        found = layouts(downstream)
-        width = max([MAX_LEVELS, *(layout.levels for layout in found)])
+        systems = layouts(downstream)
+        width = max([MAX_LEVELS, *(layout.levels for layout in systems)])
         step = min(STEP, (WIDTH - 2 * MARGIN) / width)
-        corners, rows = pack_layouts(found, width)
+        corners, rows = pack_layouts(systems, width)
         positions: dict[int, tuple[float, float]] = {}
         parity: dict[int, int] = {}
-        for layout, (left, first) in zip(found, corners, strict=True):
+        for layout, (left, first) in zip(systems, corners, strict=True):
             for plant, (level, row) in layout.cells.items():
                 positions[plant] = (MARGIN + step * (left + level), top + ROW * (first + row) + ROW / 2)
                 parity[plant] = level % 2
@@ -253,11 +253,11 @@ class _Drawing:
         name = self._study.entity_name("hydros", hydro["id"])
         buses = [bus for bus in hydro.get("bus_ids") or () if bus in self._colours]
         colour = variable(self._colours[buses[0]]) if buses else MUTED
-        stored = _range_hm3(hydro)
-        radius = 4.0 + (min(5.0, 1.1 * math.log10(1.0 + stored)) if stored else 0.0)
+        volume_hm3 = _range_hm3(hydro)
+        radius = 4.0 + (min(5.0, 1.1 * math.log10(1.0 + volume_hm3)) if volume_hm3 else 0.0)
         facts = [name, *(f"at {self._study.entity_name('buses', bus)}" for bus in buses)]
-        facts.append(f"stores {digits(stored)} hm³" if stored else "run of river")
-        fill = colour if stored else PAPER
+        facts.append(f"stores {digits(volume_hm3)} hm³" if volume_hm3 else "run of river")
+        fill = colour if volume_hm3 else PAPER
         self._add(
             "hydros",
             hydro["id"],
@@ -274,10 +274,10 @@ class _Drawing:
             self._parts.append(f"<g>{element}{shapes}</g>")
 
 
-def _on_ellipse(middle: tuple[float, float], across: float, down: float, share: float) -> tuple[float, float]:
+def _on_ellipse(middle: tuple[float, float], radius_x: float, radius_y: float, share: float) -> tuple[float, float]:
     """Return a point on an ellipse; `share` 0 to 1 is one turn, clockwise from the left."""
     angle = math.pi * (1.0 + 2.0 * share)
-    return middle[0] + across * math.cos(angle), middle[1] + down * math.sin(angle)
+    return middle[0] + radius_x * math.cos(angle), middle[1] + radius_y * math.sin(angle)
 
 
 def _pairs(
@@ -291,17 +291,17 @@ def _pairs(
 def _river(start: tuple[float, float], end: tuple[float, float], *, is_diversion: bool = False) -> str:
     (x1, y1), (x2, y2) = start, end
     bend = f"L{x2 - 20.0 if x2 > x1 else x2:.1f} {y1:.1f}" if y1 != y2 else ""
-    way = f"M{x1:.1f} {y1:.1f}{bend}L{x2:.1f} {y2:.1f}"
+    path = f"M{x1:.1f} {y1:.1f}{bend}L{x2:.1f} {y2:.1f}"
     dash = ' stroke-dasharray="3 3"' if is_diversion else ""
-    return f'<path d="{way}" fill="none" stroke="{variable(SKY)}" stroke-width="1.6"{dash}/>'
+    return f'<path d="{path}" fill="none" stroke="{variable(SKY)}" stroke-width="1.6"{dash}/>'
 
 
 def _text(x: float, y: float, text: str, fill: str, *, is_over_lines: bool = False) -> str:
     """Draw a text centred at x, outlined in the background colour so that it is readable over lines."""
-    rim = f' paint-order="stroke" stroke="{PAPER}" stroke-width="{8 if is_over_lines else 2.5}"'
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{fill}"{rim}>{escape(text)}</text>' if text else ""
-    )
+    if not text:
+        return ""
+    outline = f'paint-order="stroke" stroke="{PAPER}" stroke-width="{8 if is_over_lines else 2.5}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{fill}" {outline}>{escape(text)}</text>'
 
 
 def _short(name: str) -> str:

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from cobre.comparison.measures import PairedMeans
 from cobre.comparison.result import compare
-from cobre.comparison.runs import ComparedRun, in_step, match_entities, match_stages
+from cobre.comparison.runs import ComparedRun, common_scenarios, match_entities, match_stages
 from cobre.core.confidence import mean_with_half_width
 from cobre.io.output import ResultsError
 from cobre.io.output.results import RowsInMemory, describe_table
@@ -163,10 +163,10 @@ def test_row_groups_of_any_size_give_the_same_numbers(runs, comparison, tmp_path
             parquet.write_table(parquet.read_table(path), path, row_group_size=37)
         describe_again(copy / "simulation")
     again = [ComparedRun.stored(copy) for copy in copies]
-    from cobre.comparison.measures import compare_money
+    from cobre.comparison.measures import compare_means
     from cobre.comparison.result import long_table
 
-    assert long_table(compare_money(*again)).equals(comparison.all_rows)
+    assert long_table(compare_means(*again)).equals(comparison.all_rows)
 
 
 def test_no_more_than_the_row_groups_of_a_scenario_are_read_for_it():
@@ -195,7 +195,7 @@ def test_rows_out_of_order_are_refused():
 
 def test_only_common_scenarios_are_in_step():
     a, b = ([(number, {}) for number in numbers] for numbers in ([0, 1, 3, 5], [1, 2, 3, 4]))
-    assert [number for number, _, _ in in_step(iter(a), iter(b))] == [1, 3]
+    assert [number for number, _, _ in common_scenarios(iter(a), iter(b))] == [1, 3]
 
 
 def test_fewer_scenarios_in_one_study_are_noted(runs, tmp_path):
@@ -205,9 +205,9 @@ def test_fewer_scenarios_in_one_study_are_noted(runs, tmp_path):
         if "scenario_id" in rows.column_names:
             parquet.write_table(rows.filter(rows["scenario_id"].to_numpy() < 5), path)
     describe_again(copy / "simulation")
-    from cobre.comparison.measures import compare_money
+    from cobre.comparison.measures import compare_means
 
-    money = compare_money(ComparedRun.stored(runs[0]), ComparedRun.stored(copy))
+    money = compare_means(ComparedRun.stored(runs[0]), ComparedRun.stored(copy))
     assert money.scenarios == 5
     assert any("5 common scenarios" in note for note in money.notes)
 

@@ -5,7 +5,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from cobre.report.entity_rows import EntityRows, TableColumns, added, average, last, row_pattern
+from cobre.report.entity_rows import (
+    EntityRows,
+    TableColumns,
+    last_block,
+    mean_over_blocks,
+    row_pattern,
+    sum_over_blocks,
+)
 
 
 def table(scenarios=(0, 1, 2, 5), stages=(3, 1), entities=(4, 9, 7), blocks=(0, 1)):
@@ -62,6 +69,6 @@ def test_blocks_are_summed_averaged_or_the_last_is_taken():
         [[[[1.0, 3.0, np.nan], [np.nan, np.nan, np.nan]]]]
     )  # a stage without the third block, and an entity without rows
     hours = np.array([[1.0, 2.0, 0.0]])
-    np.testing.assert_array_equal(added(grid), [[[4.0, 0.0]]])
-    np.testing.assert_array_equal(last(grid), [[[3.0, np.nan]]])
-    np.testing.assert_allclose(average(grid, hours), [[[7.0 / 3.0, np.nan]]])
+    np.testing.assert_array_equal(sum_over_blocks(grid), [[[4.0, 0.0]]])
+    np.testing.assert_array_equal(last_block(grid), [[[3.0, np.nan]]])
+    np.testing.assert_allclose(mean_over_blocks(grid, hours), [[[7.0 / 3.0, np.nan]]])

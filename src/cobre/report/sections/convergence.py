@@ -190,7 +190,7 @@ HOW_TO_READ_RISK_AVERSE = (
 
 
 def convergence(run: RunFolder) -> Section | None:
-    """Draw bounds of all iterations, and of the later half alone: the first ones often take most of the height."""
+    """Draw the bounds of all iterations, and of the second half alone, as the first ones take most of the height."""
     bounds = run.bounds
     if not len(bounds):
         return None
@@ -314,7 +314,7 @@ def _rank_chart(loads: RankLoads) -> Chart:
 
 
 def _rank_table(loads: RankLoads) -> DataTable:
-    late = loads.stragglers()
+    stragglers = loads.stragglers()
     rows: list[tuple[Cell, ...]] = [
         (
             rank,
@@ -323,7 +323,7 @@ def _rank_table(loads: RankLoads) -> DataTable:
             float(loads.waiting_s[rank]),
             float(loads.waiting_share[rank]),
             int(loads.times_slowest[rank]),
-            *([f"straggler, {late[rank]:.0%} more" if rank in late else ""] if late else []),
+            *([f"straggler, {stragglers[rank]:.0%} more" if rank in stragglers else ""] if stragglers else []),
         )
         for rank in range(len(loads))
     ]
@@ -334,13 +334,13 @@ def _rank_table(loads: RankLoads) -> DataTable:
         TableColumn("waiting", "seconds"),
         TableColumn("waiting, share", "percent"),
         TableColumn("times slowest", "integer"),
-        *([TableColumn("remark")] if late else []),
+        *([TableColumn("remark")] if stragglers else []),
     ]
     note = (
         "The last column counts the iterations in which a rank was the slowest. A straggler is over 10 % busier than "
         "the median rank."
     )
-    return DataTable("rank-times", "Ranks", columns, rows, note, frozenset(late))
+    return DataTable("rank-times", "Ranks", columns, rows, note, frozenset(stragglers))
 
 
 def _steps(log: RunView) -> list[tuple[str, float]]:

@@ -13,9 +13,7 @@ from cobre.runs.formatting import CONTROLLED, NO_VALUE, duration_in_words, money
 from cobre.runs.run_state import RunState
 from cobre.wording import gap_percent
 
-# The upper bound that `cobre bound` or the stopping rule `upper_bound` computed: one tile of the overview.
-
-_NAMES = {
+_BOUND_TITLES = {
     "enumeration": ("Upper bound", "exact cost of the policy"),
     "inner": ("Upper bound", "of the optimum, by inner approximation"),
     "sampled": ("Cost of the policy", "estimated"),
@@ -23,36 +21,38 @@ _NAMES = {
 
 
 def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
-    """Return title, number and remark of the tile; an empty list without such a bound."""
-    found = run.bounds.computed
-    if found is None:
+    """Return the tile of the upper bound or policy cost from `cobre bound` or a stopping rule; empty without one."""
+    bound = run.bounds.computed
+    if bound is None:
         cost, remark = run.bounds.single_path_cost, "from one path: no confidence interval"
-        return [] if cost is None else [(_NAMES["sampled"][0], money_in_words(cost), remark)]
-    title, kind = _NAMES[found.method]
-    if found.confidence:
-        kind = f"± {money_in_words(found.half_width)}, {100 * found.confidence:g} % confidence; {kind}"
-    kind += ", from below: not a bound" if found.is_estimate else ""
-    return [(title, money_in_words(found.value), kind)]
+        return [] if cost is None else [(_BOUND_TITLES["sampled"][0], money_in_words(cost), remark)]
+    title, kind = _BOUND_TITLES[bound.method]
+    if bound.confidence:
+        kind = f"± {money_in_words(bound.half_width)}, {100 * bound.confidence:g} % confidence; {kind}"
+    kind += ", from below: not a bound" if bound.is_estimate else ""
+    return [(title, money_in_words(bound.value), kind)]
 
 
 def banner(run: RunFolder) -> str:
-    """Return a notice at the top of the page for a run that did not finish as planned; else an empty text."""
+    """Return a banner for a run that is not finished or did not finish as planned; else an empty text."""
     if run.state is RunState.FINISHED:
         return ""
     if run.state is RunState.STOPPED:
         text = "This run was stopped before its stopping rules were met. The policy so far was kept."
         return _banner("Stopped early", text, "notice")
-    done = f"Its log has {len(run.log.iterations)} iterations; the last entry is from {_utc_text(run.log.last_time)}."
+    progress = (
+        f"Its log has {len(run.log.iterations)} iterations; the last entry is from {_utc_text(run.log.last_time)}."
+    )
     if run.state is RunState.RUNNING:
         return _banner(
             "Still running",
-            f"This report shows the results so far. {done} Create it again later.",
+            f"This report shows the results so far. {progress} Create it again later.",
             "notice",
         )
     if run.state is RunState.FAILED:
         error = str((run.log.failed or {}).get("error", "no reason given"))
-        return _banner("Failed", f"This run ended with an error: {error}. {done}", "alarm")
-    return _banner("Interrupted", f"This run ended before it was finished, and wrote no summary. {done}", "alarm")
+        return _banner("Failed", f"This run ended with an error: {error}. {progress}", "alarm")
+    return _banner("Interrupted", f"This run ended before it was finished, and wrote no summary. {progress}", "alarm")
 
 
 def _banner(title: str, text: str, kind: str) -> str:
@@ -60,7 +60,7 @@ def _banner(title: str, text: str, kind: str) -> str:
 
 
 def warnings_of(run: RunFolder) -> list[str]:
-    """Return warnings of the case, of the run, and of files that this report could not read, each once."""
+    """Return warnings of the case, of the run, and of files that cannot be read, each once."""
     notes = [run.summary.get(name) for name in ("cost_note", "simulation_note")]
     first = [note for note in notes if isinstance(note, str)]
     return list(dict.fromkeys([*run.file_errors, *first, *run.study.warnings, *run.log.warnings]))
@@ -81,11 +81,11 @@ def warning_list(warnings: Sequence[str]) -> str:
 def tiles(run: RunFolder) -> str:
     """Return tiles with the main figures: bounds, gap, simulated cost, effort."""
     lower, *others = _bound_tiles(run)
-    found = [lower, *upper_bound_tiles(run), *others, *_simulation_tiles(run), *_effort_tiles(run)]
+    all_tiles = [lower, *upper_bound_tiles(run), *others, *_simulation_tiles(run), *_effort_tiles(run)]
     cards = "".join(
         f'<div class="tile"><dt>{escape(title)}</dt><dd>{escape(value)}</dd>'
         f'<dd class="small">{with_code(remark)}</dd></div>'
-        for title, value, remark in found
+        for title, value, remark in all_tiles
     )
     return f'<dl class="tiles">{cards}</dl>'
 
@@ -94,9 +94,11 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     bounds = run.bounds
     if not len(bounds):
         return [_stored_bound_tile(run)]
-    half = bounds.half_width[-1]
+    half_width = bounds.half_width[-1]
     spread = (
-        f"± {money_in_words(half)}, 95 % confidence" if math.isfinite(half) and half > 0 else "of the last iteration"
+        f"± {money_in_words(half_width)}, 95 % confidence"
+        if math.isfinite(half_width) and half_width > 0
+        else "of the last iteration"
     )
     return [
         (
@@ -136,22 +138,22 @@ def _simulation_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     if run.simulated is None:
         return []
     costs = run.simulated.scenario_costs()
-    half = half_width_95(costs.std(ddof=1), len(costs)) if len(costs) > 1 else 0.0
-    tile = ("Simulated cost", money_in_words(costs.mean()), f"± {money_in_words(half)}, {len(costs)} scenarios")
-    if (found := run.controlled_cost) is None:
+    half_width = half_width_95(costs.std(ddof=1), len(costs)) if len(costs) > 1 else 0.0
+    tile = ("Simulated cost", money_in_words(costs.mean()), f"± {money_in_words(half_width)}, {len(costs)} scenarios")
+    if (controlled := run.controlled_cost) is None:
         return [tile]
-    mean, half_width = found
+    mean, half_width = controlled
     return [tile, ("Controlled cost", money_in_words(mean), f"± {money_in_words(half_width)}, {CONTROLLED}")]
 
 
 def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     start = run.log.started
     ranks = start.get("ranks")
-    who = f"{ranks} rank{'s' if ranks != 1 else ''}, {start.get('backend')}" if ranks else ""
+    ranks_text = f"{ranks} rank{'s' if ranks != 1 else ''}, {start.get('backend')}" if ranks else ""
     seconds = run.summary.get("training_seconds")
     if not isinstance(seconds, int | float):
         seconds = run.log.iterations[-1].get("elapsed_s", 0.0) if run.log.iterations else None
-    return [("Training", duration_in_words(float(seconds)), who)] if seconds else []
+    return [("Training", duration_in_words(float(seconds)), ranks_text)] if seconds else []
 
 
 def subtitle(run: RunFolder) -> str:
@@ -178,7 +180,7 @@ INTRO = "Settings, versions and digests needed to repeat this run and check that
 
 
 def provenance(run: RunFolder) -> Section:
-    """Return digests, versions, start of the run, origin of the case and configuration, as far as they are known."""
+    """Return tables of digests, versions, start, origin of the case and configuration, as far as they are known."""
     parts: list[DataTable | str] = [_digests(run)]
     versions = versions_of(run)
     if versions:
@@ -235,23 +237,23 @@ def _setting_text(value: object) -> str:
 
 def versions_of(run: RunFolder) -> Mapping[str, Any]:
     """Return library versions from study.json, else from the manifests of the tables."""
-    named = run.study.content.get("versions")
-    if isinstance(named, dict):
-        return named
-    return next((found["software"] for found in run.manifests.values() if "software" in found), {})
+    versions = run.study.content.get("versions")
+    if isinstance(versions, dict):
+        return versions
+    return next((manifest["software"] for manifest in run.manifests.values() if "software" in manifest), {})
 
 
 def digests_of(run: RunFolder) -> dict[str, str]:
     """Return digests of policy with bounds, and of simulated numbers; equal digests mean equal bits."""
     finished = run.log.trained or {}
     simulated = run.log.simulated or {}
-    found = {
+    digests = {
         "training": run.summary.get("digest") or _manifest_digest(run, "training") or finished.get("digest"),
         "simulation": run.summary.get("simulation_digest")
         or _manifest_digest(run, "simulation")
         or simulated.get("digest"),
     }
-    return {name: str(digest) for name, digest in found.items() if digest}
+    return {name: str(digest) for name, digest in digests.items() if digest}
 
 
 def _manifest_digest(run: RunFolder, results: str) -> Any:

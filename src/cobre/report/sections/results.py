@@ -1,4 +1,4 @@
-"""Sections on simulated results: costs, prices, water, generation, and a page to explore them."""
+"""Sections on simulated results: costs, prices, water, generation, every plant, bus and line, and the map."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from cobre.report.charts import (
 from cobre.report.explorer_data import Explorer
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Cell, DataTable, Section, TableColumn
-from cobre.report.simulated import PERCENTILES, QUANTITIES, Fan, Simulated, congestion, fan_chart
+from cobre.report.simulated import PERCENTILES, QUANTITIES, Fan, SimulationTables, congestion, fan_chart
 from cobre.report.study_facts import StudyFacts
 from cobre.report.system_map import system_map
 from cobre.runs.formatting import NEGLIGIBLE, scale_for
@@ -53,7 +53,7 @@ def costs(run: RunFolder) -> Section | None:
 
 def _spread(by_scenario: Floats, controlled: tuple[float, float] | None) -> DataTable:
     deviation = float(by_scenario.std(ddof=1)) if len(by_scenario) > 1 else None
-    found: dict[str, float | None] = {
+    statistics: dict[str, float | None] = {
         "mean": float(by_scenario.mean()),
         "± 95 %": None if deviation is None else half_width_95(deviation, len(by_scenario)),
         **({} if controlled is None else {"controlled mean": controlled[0], "its ± 95 %": controlled[1]}),
@@ -63,7 +63,7 @@ def _spread(by_scenario: Floats, controlled: tuple[float, float] | None) -> Data
         "most expensive": float(by_scenario.max()),
     }
     divisor, unit = scale_for(float(np.abs(by_scenario).max()), "$")
-    columns = [TableColumn(title, "number", divisor) for title in found]
+    columns = [TableColumn(title, "number", divisor) for title in statistics]
     note = (
         "± is the half-width of the mean's 95 % confidence interval. "
         "A column such as 95 % is that percentile over the scenarios."
@@ -74,11 +74,11 @@ def _spread(by_scenario: Floats, controlled: tuple[float, float] | None) -> Data
             "beside the mean of all openings, is taken out."
         )
     return DataTable(
-        "cost-spread", f"Spread over scenarios ({unit})", columns, [tuple(found.values())], note, is_wide=True
+        "cost-spread", f"Spread over scenarios ({unit})", columns, [tuple(statistics.values())], note, is_wide=True
     )
 
 
-def _components(simulated: Simulated) -> DataTable:
+def _components(simulated: SimulationTables) -> DataTable:
     means = simulated.component_costs()
     total = sum(means.values())
     ordered = sorted(means.items(), key=lambda entry: -abs(entry[1]))
@@ -106,9 +106,9 @@ def prices(run: RunFolder) -> Section | None:
         ).explained("Wide bands mean that the price depends on uncertain inflows and loads.")
         for index, (name, values) in enumerate(named)
     ]
-    more = len(cube.entities) - len(parts)
-    rest = f" {more} more buses are under Plants, buses and lines." if more > 0 else ""
-    intro = f"The cost of one more MWh at a bus, averaged over the hours of a stage.{rest}"
+    num_others = len(cube.entities) - len(parts)
+    hint = f" {num_others} more buses are under Plants, buses and lines." if num_others > 0 else ""
+    intro = f"The cost of one more MWh at a bus, averaged over the hours of a stage.{hint}"
     return Section("prices", "Prices", parts, intro)
 
 
@@ -132,7 +132,7 @@ def water(run: RunFolder) -> Section | None:
     return Section("water", "Water", parts, intro)
 
 
-def _total(simulated: Simulated, quantity: str) -> Fan:
+def _total(simulated: SimulationTables, quantity: str) -> Fan:
     cube = simulated.cube(quantity)
     return Fan.over_scenarios(cube.total(), cube.labels)
 
@@ -165,7 +165,7 @@ def generation(run: RunFolder) -> Section | None:
     return Section("generation", "Generation", parts, "Power is averaged over the hours of a stage.")
 
 
-def _generation_chart(simulated: Simulated) -> Chart:
+def _generation_chart(simulated: SimulationTables) -> Chart:
     layers = [
         StackLayer(title, colour, simulated.cube(name).total().mean(axis=0))
         for name, (title, colour) in SOURCES.items()
@@ -179,7 +179,7 @@ def _generation_chart(simulated: Simulated) -> Chart:
     )
 
 
-def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:
+def _thermals(simulated: SimulationTables, study: StudyFacts) -> DataTable:
     rows = simulated.rows("thermals", "thermal_id")
     energy = rows.total("generation_mwh").sum(axis=1) / 1000
     money = rows.total("generation_cost").sum(axis=1)
@@ -187,7 +187,7 @@ def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:
     low, high = np.percentile(energy, (5, 95), axis=0)
     order = np.argsort(-energy.mean(axis=0), kind="stable")
     numbers = (power, energy.mean(axis=0), low, high, money.mean(axis=0))
-    found: list[tuple[str | float, ...]] = [
+    table_rows: list[tuple[str | float, ...]] = [
         (study.entity_name("thermals", rows.entities[e]), *(float(values[e]) for values in numbers)) for e in order
     ]
     divisor, unit = scale_for(float(money.mean(axis=0).max()), "$")
@@ -203,19 +203,19 @@ def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:
         "Energy and cost of the whole horizon; costs are not discounted. "
         "5 % and 95 % are percentiles over the scenarios."
     )
-    return DataTable("thermals", "Thermal plants", columns, found, note, is_wide=True, kind="thermals")
+    return DataTable("thermals", "Thermal plants", columns, table_rows, note, is_wide=True, kind="thermals")
 
 
-def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
+def _deficits(simulated: SimulationTables, study: StudyFacts) -> DataTable:
     rows = simulated.rows("buses", "bus_id")
     missing = rows.total("deficit_mwh")
     load = rows.total("load_mwh").sum(axis=1).mean(axis=0)
     labels = simulated.cube("deficit").labels
-    found = []
+    table_rows = []
     for e, id_ in enumerate(rows.entities):
         by_scenario = missing[:, :, e].sum(axis=1)
         worst = int(missing[:, :, e].mean(axis=0).argmax())
-        found.append(
+        table_rows.append(
             (
                 study.entity_name("buses", id_),
                 float((by_scenario > NEGLIGIBLE).mean()),
@@ -237,7 +237,7 @@ def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
         f"Energy of the whole horizon. A scenario has a deficit if more than {NEGLIGIBLE:g} MWh is not served; less "
         "is within the tolerance of the LPs. The worst stage is the one with the largest mean deficit."
     )
-    return DataTable("deficits", "Deficit", columns, found, note, is_wide=True, kind="buses")
+    return DataTable("deficits", "Deficit", columns, table_rows, note, is_wide=True, kind="buses")
 
 
 # Tables of all hydro plants and all lines; thermal plants and buses have theirs under Generation.
@@ -302,7 +302,7 @@ def line_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
     hours = explorer.simulated.hours(rows)
     shares = congestion(study, rows, hours)
     weights = hours.sum(axis=1) / hours.sum()
-    found = [
+    table_rows = [
         (
             study.entity_name("lines", id_),
             *(_bus(study, study.entity("lines", id_).get(end)) for end in ("source_bus_id", "target_bus_id")),
@@ -315,7 +315,7 @@ def line_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
         "Means over all stages and scenarios; negative flows run from the second bus to the first. Shares are of hours "
         "and scenarios."
     )
-    return DataTable("lines", "Lines", LINE_COLUMNS, found, note, is_wide=True, kind="lines")
+    return DataTable("lines", "Lines", LINE_COLUMNS, table_rows, note, is_wide=True, kind="lines")
 
 
 def _mean(explorer: Explorer, name: str, index: int) -> float | None:
@@ -324,12 +324,12 @@ def _mean(explorer: Explorer, name: str, index: int) -> float | None:
 
 def _violated(explorer: Explorer, count: int) -> Floats:
     """Return, by plant, the share of scenarios with a violation of any limit."""
-    found = [
-        explorer.summaries[name].happens
+    violations = [
+        explorer.summaries[name].is_nonzero
         for name, quantity in QUANTITIES.items()
         if quantity.is_violation and name in explorer.summaries
     ]
-    return np.asarray(np.any(found, axis=0).mean(axis=0)) if found else np.zeros(count)
+    return np.asarray(np.any(violations, axis=0).mean(axis=0)) if violations else np.zeros(count)
 
 
 def _buses(study: StudyFacts, id_: int) -> Cell:
@@ -342,25 +342,25 @@ def _bus(study: StudyFacts, id_: object) -> Cell:
 
 
 def _downstream_name(study: StudyFacts, id_: int) -> Cell:
-    below = study.entity("hydros", id_).get("downstream_id")
-    return study.entity_name("hydros", below) if isinstance(below, int) else None
+    downstream = study.entity("hydros", id_).get("downstream_id")
+    return study.entity_name("hydros", downstream) if isinstance(downstream, int) else None
 
 
-def _fullness(study: StudyFacts, id_: int, stored: float | None) -> float | None:
+def _fullness(study: StudyFacts, id_: int, storage: float | None) -> float | None:
     """Return the mean position in the storage range, 0 to 1; None without storage, or if study.json lacks the range."""
-    known = study.entity("hydros", id_)
-    low, high = known.get("min_storage_hm3"), known.get("max_storage_hm3")
-    if stored is None or not isinstance(low, int | float) or not isinstance(high, int | float) or high <= low:
+    plant = study.entity("hydros", id_)
+    low, high = plant.get("min_storage_hm3"), plant.get("max_storage_hm3")
+    if storage is None or not isinstance(low, int | float) or not isinstance(high, int | float) or high <= low:
         return None
-    share = (stored - low) / (high - low)
-    return share if math.isfinite(share) else None
+    position = (storage - low) / (high - low)
+    return position if math.isfinite(position) else None
 
 
 # The section on every plant, bus and line; the script of the page finds and draws them.
 
 
 def explore(run: RunFolder, explorer: Explorer) -> Section | None:
-    """Return an empty frame, which the script fills from the data of the page, and tables of hydro plants and lines."""
+    """Return a frame, which the script fills from the data of the page, and tables of hydro plants and lines."""
     if not explorer.kinds():
         return None
     tables = [table for make in (hydro_table, line_table) if (table := make(run.study, explorer)) is not None]
