@@ -7,7 +7,7 @@ import cobre
 from cobre.errors import CobreError
 
 OWN_WAY = (KeyboardInterrupt, SystemExit)  # how a terminal or a worker ends
-# Raised and caught inside a backend or the extension; what leaves them is a CommError or a StageFailedError.
+# Caught inside a backend or the extension, which raise a CommError or a StageFailedError instead.
 INSIDE = {
     "cobre._native.JoinFailure",
     "cobre._native.LpFailure",

@@ -22,7 +22,7 @@ def test_test_folders_match_packages(kind):
 
 
 def test_names_of_test_modules_are_unique():
-    """Folders of tests are no packages: two modules of one name would hide each other."""
+    """Test folders are not packages, so two modules of the same name would hide each other."""
     tests = ROOT / "tests"
     names = [path.name for folder in ("unit", "integration", "support") for path in (tests / folder).rglob("*.py")]
     assert not {name for name in names if names.count(name) > 1} - {"conftest.py"}

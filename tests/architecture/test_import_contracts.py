@@ -1,4 +1,4 @@
-"""The import contracts that hold the central promise break as soon as the import that they forbid is added."""
+"""Import contracts behind the central promise: each fails as soon as a forbidden import is added."""
 
 import ast
 import tomllib
@@ -92,7 +92,7 @@ IMPORTING = {"import_module", "__import__", "resolve_name", "run_module"}
 
 
 def test_no_backend_is_imported_by_a_string():
-    """Contracts see import statements only. `cobre.comm` itself loads backends by name, but mpi4py in one module."""
+    """Contracts see import statements only. `cobre.comm` loads backends by name, and imports mpi4py in one module."""
     for path in SOURCE.rglob("*.py"):
         inside = path.is_relative_to(SOURCE / "comm")
         hidden = ("mpi4py",) if inside else ("mpi4py", "cobre.comm.backends", *(f"cobre.comm.{name}" for name in NAMES))

@@ -11,8 +11,8 @@ import cobre.comm
 
 SOURCE = Path(cobre.__file__).parent
 NO_PICKLE_BUT = {
-    "comm/launch/payload.py",  # handing a function to one's own child over an inherited file
-    "sddp/ranks.py",  # what a rank of the same job built, through memory that only this user's ranks have
+    "comm/launch/payload.py",  # passes a function to a child process through an inherited file
+    "sddp/ranks.py",  # built by a rank of the same job, in memory that only this user's ranks can open
 }
 
 
@@ -92,7 +92,7 @@ def test_contract_clauses_are_numbered_once():
 
 
 def test_commands_print_through_one_function():
-    """Names and messages of others must be made safe for a terminal; these lines hold none, or are for a shell."""
+    """Foreign names and messages must be escaped for terminals; the known lines contain none, or are for a shell."""
     known = {"standard_streams.py", "launch_command.py", "about_commands.py", "case_commands.py", "bench_command.py"}
     raw = {path.name for path in (SOURCE / "cli").glob("*.py") if "click.echo(" in path.read_text()}
     assert raw <= known

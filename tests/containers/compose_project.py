@@ -1,4 +1,4 @@
-"""A compose file run by podman: each service becomes a container with everything that the file gives it."""
+"""A compose file run by podman: each service becomes a container with all its settings."""
 
 import os
 import re

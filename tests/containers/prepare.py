@@ -24,7 +24,7 @@ IMAGE = f"localhost/cobre-test:{cobre.__version__}"
 # The compiler is in the base, so that the build needs no package server of Debian.
 INSIDE = ("python3", "python3-venv", "python3-dev", "g++", "ca-certificates")
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
-NO_CACHE = ("--layers=false", "--force-rm")  # nothing but the image itself is left
+NO_CACHE = ("--layers=false", "--force-rm")  # leaves only the image
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 

@@ -1,4 +1,4 @@
-"""Real containers: the printed compose file on a network of its own, and several ranks inside one container."""
+"""Real containers: the printed compose file on a separate network, and several ranks inside one container."""
 
 import json
 import os

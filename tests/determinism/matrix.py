@@ -1,4 +1,4 @@
-"""One study, run in every way there is: prints the digest of each, and `one digest` when there is only one.
+"""One study, run in every possible way: prints the digest of each, and `one digest` if all are equal.
 
     python tests/determinism/matrix.py [--without-mpi] [--quick] [--keep FOLDER]
 

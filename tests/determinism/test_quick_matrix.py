@@ -6,7 +6,7 @@ from studies import SLOW_CASE, digest_of, small_copy
 
 from cobre.runs.bit_comparison import compare_runs
 
-# Inflows with memory, a cascade, lines: whatever could depend on an order. Enough iterations to be killed between.
+# Inflows with memory, a cascade, lines: everything that could depend on an order, over enough iterations to kill.
 FLAGS = ("--iterations", "6")
 
 

@@ -20,7 +20,7 @@ class Block:
 
 
 def pages():
-    """Return all pages that are written by hand."""
+    """Return all hand-written pages."""
     return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 

@@ -1,4 +1,4 @@
-"""The reference pages are complete, and the other pages name only what exists."""
+"""Reference pages are complete, and all pages name only existing files, tests and symbols."""
 
 import re
 from dataclasses import fields
@@ -165,7 +165,7 @@ def test_every_command_is_documented():
 
 
 class TestTheSpecificationPage:
-    """Everything that the page names exists: files, tests, cases of the conformance kit, make targets."""
+    """Files, tests, conformance cases and make targets named by the specification page."""
 
     TEXT = (DOCS / "explanation" / "specification.md").read_text()
     FOLDERS = tuple(f"{folder.name}/" for folder in ROOT.iterdir() if folder.is_dir())
@@ -198,7 +198,7 @@ class TestTheSpecificationPage:
 
 
 def test_links_resolve_in_clone():
-    """Check links in a plain clone, where nothing is built: its readers follow links too."""
+    """Check links in a plain clone, without a built site."""
     for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+?)(?:#[\w-]*)?\)", page.read_text()):
             if not re.match(r"https?:", target):

@@ -1,4 +1,4 @@
-"""Output that a page shows is what the program prints."""
+"""Output shown on pages equals the output of the program."""
 
 import subprocess
 import sys

@@ -43,7 +43,7 @@ def folder(tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     tools = tmp_path / ".tools"
     tools.mkdir()
-    # Programs may start others without their own environment; an installed package would be found all the same.
+    # Programs may start others without passing their environment; these would find an installed package.
     imports = f"export PYTHONPATH='{os.environ['PYTHONPATH']}'\n" if "PYTHONPATH" in os.environ else ""
     for name, words in {"cobre": "-m cobre.cli", "python": "", "python3": ""}.items():
         (tools / name).write_text(f'#!/bin/sh\n{imports}exec "{sys.executable}" {words} "$@"\n')

@@ -1,4 +1,4 @@
-"""The maps of the source are complete, and name only what exists."""
+"""The maps of the source are complete and name only existing files."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from snippets import DOCS, ROOT, blocks
 
 PACKAGE = ROOT / "src" / "cobre"
 CONTRACT = "layers of the package: upper imports lower, siblings do not know each other"
-# What the repository consists of; not what is built or installed beside it.
+# Tracked files only, not build products or installed packages.
 FOLDERS = ("src", "native", "tests", "benchmarks", "examples", "docs", "deploy")
 
 

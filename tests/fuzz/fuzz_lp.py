@@ -1,4 +1,4 @@
-"""Random stage programs against HiGHS until the time is over: `python tests/fuzz/fuzz_lp.py --seconds 600 [--seed 1]`.
+"""Random stage programs against HiGHS for a given time: `python tests/fuzz/fuzz_lp.py --seconds 600 [--seed 1]`.
 
 Every program is solved with the sparse factorisation and with the dense inverse, and as a whole by highspy. A
 difference ends the search and prints the seed that shows it.

@@ -1,4 +1,4 @@
-"""Solves of decks and generated systems, as they are and in other units, against HiGHS: `make fuzz-stages`.
+"""Solves of decks and generated systems, unchanged and in other units, against HiGHS: `make fuzz-stages`.
 
 `python tests/fuzz/fuzz_stages.py [--solves 100000] [--seed 1] [--reference-every 20] [--case NAME ...]`. Every case
 trains for a few iterations; its backward passes are solved again, solve by solve, in units that random powers of ten

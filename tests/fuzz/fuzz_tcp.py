@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of everything that reads bytes from the network: `python tests/fuzz/fuzz_tcp.py`.
+"""Coverage-guided fuzzing of all code that reads from the network: `python tests/fuzz/fuzz_tcp.py`.
 
 Needs atheris, which `make test` does not; the same properties run there with hypothesis. Options are libFuzzer's:
 `-max_total_time=600`, a folder to keep the corpus in.

@@ -69,7 +69,7 @@ def build_elsewhere(version: str, architectures: Sequence[str], output: Path) ->
 
 
 def find_interpreter(version: str) -> Path | None:
-    """Return an interpreter of that version, with its headers, from PATH or pyenv; None if there is none."""
+    """Return an interpreter of that version with headers, from PATH or pyenv, or None."""
     named = shutil.which(f"python{version}")
     kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
     candidates = [Path(named)] if named else []
@@ -95,20 +95,20 @@ def environment(python: Path, name: str, requirements: Sequence[str]) -> Path:
 
 
 def build(builder: Path, tools: Path, version: str, arch: str) -> Path:
-    """Compile one wheel; its name does not yet say on which systems it runs."""
+    """Compile one wheel, whose name has no platform tag yet."""
     folder = BUILD / f"{version}-{arch}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     settings = {
         **compilers(tools, folder, version, arch),
         "CMAKE_BUILD_PARALLEL_LEVEL": str(len(os.sched_getaffinity(0))),
-        # What scikit-build-core and sysconfig take for the machine that the wheel is for.
+        # The target machine, for scikit-build-core and sysconfig.
         "_PYTHON_HOST_PLATFORM": f"linux-{arch}",
         "SETUPTOOLS_EXT_SUFFIX": f".cpython-{version.replace('.', '')}-{arch}-linux-gnu.so",
         **cache(),
     }
     command = [builder, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
-    # A build folder of its own: objects of another compiler or machine must not be reused.
+    # A separate build folder: objects of another compiler or machine must not be reused.
     run([*command, f"--config-settings=build-dir={folder / 'objects'}", ROOT], settings, builder.parent)
     (wheel,) = folder.glob("*.whl")
     return wheel

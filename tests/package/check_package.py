@@ -1,4 +1,4 @@
-"""Install what a release consists of into empty environments, and use it there: `make package`.
+"""Install the artifacts of a release into empty environments, and use them: `make package`.
 
 Wheel and sdist are built here; the wheels that `make wheels` left in dist/ are tried by the interpreters that they are
 for, and in roots of other distributions (`distributions.py`), one of them for aarch64. Each environment runs a few
@@ -64,7 +64,7 @@ def environment(folder: Path, python: Path, *requirements: str) -> Path:
 def use_comm(python: Path, folder: Path) -> None:
     script = folder / "program.py"
     script.write_text(PROGRAM)
-    # Isolated, from another folder: nothing of the source tree may help.
+    # Isolated, from another folder, so that nothing is imported from the source tree.
     subprocess.run([python, "-I", str(script)], check=True, cwd=folder)
     subprocess.run(
         [python, "-m", "cobre.comm.testing", "--backend", "shm", "--ranks", "2", "--quick"], check=True, cwd=folder

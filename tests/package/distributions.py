@@ -23,7 +23,7 @@ INSIDE = "/package"
 
 
 class UnavailableError(Exception):
-    """This machine cannot make a root; the message says why."""
+    """This machine cannot make a root; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def target_options(distribution: Distribution) -> list[str]:
 
 
 def install(wheel: Path, distribution: Distribution, root: Path) -> list[str]:
-    """Install a wheel into the root; return how its interpreter is called there."""
+    """Install a wheel into the root; return the path of its interpreter there."""
     place = root / INSIDE.lstrip("/")
     if distribution.architecture != os.uname().machine:
         # By the pip of this machine, for that system: under qemu, pip alone would take minutes.
@@ -138,7 +138,7 @@ def run_inside(root: Path, commands: Sequence[Sequence[str]]) -> str:
 
 
 def download(requirements: Sequence[str], distribution: Distribution, folder: Path) -> None:
-    """Choose wheels for a distribution, with what they depend on, by the pip of this machine."""
+    """Choose wheels and their dependencies for a distribution, with the pip of this machine."""
     words = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder)]
     subprocess.run([*words, *target_options(distribution), *requirements], check=True, stderr=subprocess.DEVNULL)
 

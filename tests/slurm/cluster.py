@@ -143,7 +143,7 @@ class Cluster:
         environment["HOME"] = str(Path.home())
         if not is_daemon:
             return {"env": environment}
-        # The daemons write logs of their own.
+        # The daemons write their own logs.
         silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         return {"env": environment, **silent}
 

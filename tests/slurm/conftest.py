@@ -34,7 +34,7 @@ def no_jobs_left(cluster):
 
 
 def left_behind():
-    """Return daemons of Slurm, network namespaces of ours, and mounts."""
+    """Return leftover Slurm daemons, network namespaces and mounts of the tests."""
     spaces = subprocess.run(["ip", "netns", "list"], check=True, capture_output=True, text=True).stdout.split()
     comms = [file.read_text().strip() for file in Path("/proc").glob("[0-9]*/comm") if file.exists()]
     return (

@@ -17,7 +17,7 @@ PATIENCE_S = 480.0
 
 
 def cobre(*words, python=sys.executable):
-    """Return what `cobre` prints on this machine."""
+    """Return the output of `cobre` on this machine."""
     command = [python, "-m", "cobre.cli", *map(str, words)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -116,7 +116,7 @@ def thaw(pids):
 
 
 def is_asked_to_stop(pid):
-    """Return whether SIGTERM is pending for a frozen process, or has ended it: Slurm thaws what it asks to stop."""
+    """Return whether SIGTERM is pending for a frozen process or has ended it: Slurm thaws processes to stop them."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

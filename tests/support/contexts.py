@@ -1,4 +1,4 @@
-"""Training by hand: a context for a case, and some iterations on it."""
+"""Training step by step: a context for a case, and some iterations on it."""
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case

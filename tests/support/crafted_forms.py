@@ -1,6 +1,6 @@
 """Crafted cases as plain loops over all scenarios: inflows from noise, and the cost of a policy.
 
-Nothing of the package is used. Lags are means of seasons, put together day by day.
+They use nothing of the package. Lags are means of seasons, computed day by day.
 """
 
 from collections.abc import Callable, Sequence

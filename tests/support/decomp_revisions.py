@@ -234,7 +234,7 @@ def add_week(deck: Path, target: Path) -> Path:
 
 
 def _after_a_week(line: str) -> list[str]:
-    """Return the record one stage later; that of the first stage holds for both, or is there twice."""
+    """Return the record one stage later; that of the first stage applies to both, or is duplicated."""
     kind = line[:2]
     if kind in INHERITED:
         return [_with(line, INHERITED[kind][0], _stage(line) + 1) if _stage(line) > 1 else line]

@@ -110,5 +110,5 @@ def small_systems(draw: st.DrawFn, *, is_plain: bool = False, is_averse: bool = 
 
 
 def risks() -> st.SearchStrategy[tuple[float, float]]:
-    """Draw tails that hold a whole number of openings, and tails that split one."""
+    """Draw tails of whole openings, and tails that split one."""
     return st.tuples(st.sampled_from((0.25, 0.3, 0.5, 0.8)), st.sampled_from((0.2, 0.5, 1.0)))

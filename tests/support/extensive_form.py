@@ -87,7 +87,7 @@ class Node:
     stage: int
     storage: list[int | float]  # columns, or numbers before the first stage
     inflow: list[float]
-    value: int  # the column that holds what this node and all behind it cost
+    value: int  # the column of the cost of this node and its successors
     released: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # by plant and stage: columns of m3/s
     ordered: dict[tuple[int, int], int | float] = field(default_factory=dict)  # by thermal and stage: MW, or its column
     place: int = -1  # among the nodes of the system's tree
@@ -185,7 +185,7 @@ class _Power:
         self._network()
 
     def _order(self, index: int, delivery: int) -> None:
-        """Decide now what a plant delivers later, at the price of that stage, which is paid then."""
+        """Decide a later delivery of a plant, at the price of the delivery stage, paid then."""
         most, price = self.system.thermal(index, delivery)
         column = self.program.column(self.system.thermals[index].min_mw, most)
         weight = float(np.prod([self.system.discount(stage) for stage in range(self.stage, delivery)]))
@@ -222,7 +222,7 @@ class _Power:
         for (
             index,
             terms,
-        ) in deliveries.items():  # the mean of the stage is what was ordered, shared out among its blocks
+        ) in deliveries.items():  # the mean over the stage equals the order, distributed over its blocks
             self.program.equal(terms, self.ordered[index, self.stage])
 
     def _network(self) -> None:

@@ -4,7 +4,7 @@ import tracemalloc
 
 
 def peak_bytes(work):
-    """Return the peak number of bytes that Python and NumPy hold during a call."""
+    """Return the peak number of bytes allocated by Python and NumPy during a call."""
     tracemalloc.start()
     try:
         work()

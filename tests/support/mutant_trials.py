@@ -17,7 +17,7 @@ Pair = tuple[str, str]
 
 
 def run_trials(setting: Setting, pattern: str = "*") -> Iterator[Result]:
-    """Try all mutants in worlds that are known to be right; a trial passes if the case rejects the mutant."""
+    """Try all mutants in worlds that pass the kit; a trial passes if the case rejects the mutant."""
     pairs = [(mutant.name, case) for mutant in MUTANTS.values() for case in mutant.killed_by]
     wanted = [pair for pair in pairs if _matches(_cell_of(setting, pair), pattern)]
     caught = _caught(setting, wanted)
@@ -28,7 +28,7 @@ def run_trials(setting: Setting, pattern: str = "*") -> Iterator[Result]:
 
 
 def run_control(setting: Setting, pattern: str = "*") -> Iterator[Result]:
-    """Run every case with a communicator that only passes calls on; if it fails, the trials prove nothing."""
+    """Run every case with a transparent wrapper; if one fails, the trials prove nothing."""
     if not _matches(_cell_of(setting, (CONTROL.name, "*")), pattern):
         return
     cells = [replace(cell, wrapper=CONTROL.wrapper) for cell in grid(setting, Depth.QUICK) if not _own_world(cell)]

@@ -32,7 +32,7 @@ class ReversedGather(DelegatingCommunicator):
 
 
 class GatherWithoutDispls(DelegatingCommunicator):
-    """Packs the data, whatever the displacements say."""
+    """Packs the data, ignoring the displacements."""
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         packed = np.empty(sum(counts), recv.dtype)
@@ -163,7 +163,7 @@ class SaturatingSum(DelegatingCommunicator):
 
 
 class WrongRoot(DelegatingCommunicator):
-    """Always broadcasts from rank 0, whatever the root."""
+    """Always broadcasts from rank 0, ignoring the root."""
 
     def _broadcast(self, buffer: Array, root: int) -> None:
         super()._broadcast(buffer, 0)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 NOT_PERMITTED = "network namespaces cannot be made here: run as root, with iproute2 and util-linux installed"
 COORDINATOR, COORDINATOR_V6 = "10.77.0.1", "fd77::1"
-NOBODY = "02:00:00:00:00:99"  # a link address that no interface has: what is sent there is lost silently
+NOBODY = "02:00:00:00:00:99"  # an unused link address: packets sent there are lost silently
 NAMES = Path("/etc/netns")  # where `ip netns exec` finds a host's own /etc files
 ENTER = 'echo "$0" >/proc/sys/kernel/hostname && exec "$@"'
 
@@ -60,7 +60,7 @@ class Network:
     def plug(self, number):
         """Reconnect the cable of a host."""
         self._ip(number, "link", "set", "cable", "up")
-        self._route(number)  # what was known of the way went with the link
+        self._route(number)  # the route was lost with the link
 
     def remove(self, number):
         """Remove a host without closing its connections; the caller ends its processes."""

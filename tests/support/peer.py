@@ -16,12 +16,12 @@ Bounds = list[tuple[float, float]]  # lower and upper, by iteration
 
 
 def peer_python() -> Path:
-    """Return the interpreter of cobre-python; skip the test where there is none."""
+    """Return the interpreter of cobre-python; skip the test without one."""
     return _interpreter("cobre-python", "cobre", "COBRE_PEER_PYTHON", ".venv-peer")
 
 
 def novomodelo_python() -> Path:
-    """Return the interpreter of novomodelo and its bridge; skip the test where there is none."""
+    """Return the interpreter of novomodelo and its bridge; skip the test without one."""
     return _interpreter("novomodelo", "novomodelo, novomodelo_bridge", "COBRE_NOVOMODELO_PYTHON", ".venv-novomodelo")
 
 
@@ -51,7 +51,7 @@ def peer_tables(cases: Sequence[Path]) -> list[dict]:
 
 
 def peer_bounds(cases: Sequence[Path]) -> list[Bounds]:
-    """Return the peer's bounds by case. It has our package's name, so nothing of ours may be on its path."""
+    """Return the peer's bounds by case. It has our package's name, so our package must not be on its path."""
     command = [peer_python(), "-I", PROGRAM, *cases]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr

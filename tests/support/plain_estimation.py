@@ -1,7 +1,7 @@
 """Inflow models from history as the method is described, one plant and season at a time, by other algebra.
 
 Partial correlations are those of residuals (a Schur complement), contributions are responses to one unit of inflow,
-and all sums run over pairs of months in a list. Nothing of the package is used.
+and all sums run over pairs of months in a list. It uses nothing of the package.
 """
 
 from math import sqrt

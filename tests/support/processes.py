@@ -11,7 +11,7 @@ MARK = "COBRE_TEST_MARK"
 
 
 def wait_until(condition, what):
-    """Poll until the condition holds; returns what it returned."""
+    """Poll until the condition holds; return its value."""
     deadline = time.monotonic() + DEADLINE_S
     while not (found := condition()):
         assert time.monotonic() < deadline, f"waited {DEADLINE_S} s in vain until {what}"

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from small_system import SmallHydro, SmallSystem, SmallThermal
 
-# A river in which nothing can be decided: the cost of every path is plain arithmetic.
+# A river without decisions: the cost of every path is plain arithmetic.
 
 HOURS = 730.0
 CHEAP, DEAR = 20.0, 150.0
 CHEAP_MW = 40.0
 
-# A plant without a reservoir worth the name: what flows in is turbined. The loads are above what it can give.
+# A plant with a negligible reservoir turbines its inflow. The loads exceed its capacity.
 RIVER = SmallHydro(
     bus=0,
     downstream=None,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-# Lists whose order has a meaning of its own.
+# Lists whose order has a meaning.
 MEANINGFUL = ("deficit_segments", "matrix", "entities", "values")
 # Fields of records whose order has a meaning, or is that of a sum.
 ORDERED = ("stopping_rules", "deficit_segments", "terms")

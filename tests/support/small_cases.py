@@ -33,7 +33,7 @@ HYDRO_COSTS = (
 def penalties(
     hydro: Mapping[str, float], others: float = 0.0, deficit: float = 1000.0, excess: float = 0.5, line=0.25, source=2.0
 ) -> dict[str, Any]:
-    """Return penalties.json. hydro: costs of hydro plants; those that it does not name are `others`."""
+    """Return penalties.json. hydro: costs of hydro plants; missing ones are `others`."""
     return {
         "bus": {"deficit_segments": [{"depth_mw": None, "cost": deficit}], "excess_cost": excess},
         "line": {"exchange_cost": line},
@@ -286,7 +286,7 @@ def write_files(folder, documents, tables):
 
 
 def as_table(content):
-    """Return rows, or lists by column, as a table with the types of the format; what a row does not name is null."""
+    """Return rows, or lists by column, as a table with the types of the format; missing columns of a row are null."""
     if not isinstance(content, Mapping):
         names = list(dict.fromkeys(name for row in content for name in row))
         content = {name: [row.get(name) for row in content] for name in names}

@@ -146,7 +146,7 @@ class SmallSystem:
     turbine_rows: tuple[tuple[int, int, float], ...] = ()  # hydro, stage, most m3/s there
     storage_rows: tuple[tuple[int, int, float], ...] = ()  # hydro, stage, most hm3 at its end
     library: tuple[tuple[tuple[float, ...], ...], ...] = ()  # inflows (stage, opening, hydro) from a file; empty: none
-    floor: tuple[float, float] | None = None  # least MW of all thermals in every block, $/MWh of what is missing
+    floor: tuple[float, float] | None = None  # minimum MW of all thermals in every block, $/MWh of the shortfall
     tree: tuple[SmallNode, ...] = ()
 
     @property

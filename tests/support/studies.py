@@ -173,7 +173,7 @@ class References:
         if iterations not in self._digests:
             output = self._folder / str(iterations)
             flags = ["--output", output, *LOCAL, "--iterations", iterations, "--no-report", "--quiet"]
-            # In this process, which has loaded everything already.
+            # In this process, which has already loaded all modules.
             done = CliRunner().invoke(main, ["run", str(self._case), *map(str, flags)])
             assert done.exit_code == 0, done.output
             self._digests[iterations] = digest_of(output)

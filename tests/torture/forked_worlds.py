@@ -111,7 +111,7 @@ def _be_rank(environment, function, pipe):
             answer = {"value": function(comm)}
     except (CommError, BackendError) as error:
         answer = {"error": type(error).__name__, "text": str(error)}
-    except BaseException:  # noqa: BLE001 - whatever it was, the parent must know
+    except BaseException:  # noqa: BLE001 - the parent must know of any error
         answer = {"error": "unexpected", "text": traceback.format_exc()}
     os.write(pipe, json.dumps(answer).encode() + b"\n")
     os._exit(0)

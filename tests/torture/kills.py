@@ -23,7 +23,7 @@ MARK = "COBRE_TORTURE"
 
 
 def work(comm):
-    """Create regions, collectives and splits repeatedly: every window in which a name could be left behind."""
+    """Create regions, collectives and splits repeatedly, to hit every moment in which a name could be leaked."""
     total = 0.0
     for turn in range(40):
         with comm.create_shared_region(500 + turn, np.float64) as region:
@@ -62,7 +62,7 @@ def forked_kills(backend, count, rng, *, kills_all=False, rendezvous="socket"):
             tally.add("hangs", f"ranks {hung} after the death of {victims}")
         _judge(tally, world, {*victims, *hung})
         if kills_all and rendezvous == "name" and _names():
-            tally.stale += 1  # no process was left to remove it; the next start does
+            tally.stale += 1  # no process remained to remove it; the next start does
             fork_world(shm_environment(2), lambda comm: comm.barrier()).wait()
         _count_names(tally)
         if world.name and f"/{world.name}\n" in LISTENERS.read_text():
@@ -175,7 +175,7 @@ def all_kills(scale, seed):
 
 
 def all_launched_kills(scale, seed):
-    """Repeat the kills of launched worlds alone, to look for what is rare there."""
+    """Repeat only the kills of launched worlds, to find rare failures."""
     rng = random.Random(seed)
     yield launched_kills("shm", round(60 * scale), rng)
     yield launched_kills("tcp", round(30 * scale), rng)

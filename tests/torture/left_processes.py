@@ -42,7 +42,7 @@ def outlasting(mark, limit_s, described_after_s=10.0):
 
 
 def describe(pid):
-    """Describe a process: its command, parent, group, state, where it waits, and on what."""
+    """Describe a process: command, parent, group, state, and what it waits for."""
     command = read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
     status = dict(line.split(":\t", 1) for line in read(pid, "status").decode().splitlines() if ":\t" in line)
     parent, group = _parent_and_group(pid)

@@ -140,7 +140,7 @@ if mode != "socket":
 
 
 def another_user(count, rng):
-    """Let another user occupy the name of a world: it is refused by name, and nothing is disclosed."""
+    """Let another user occupy the name of a world: the error names that user, and nothing is disclosed."""
     tally = Tally("shm: another local user")
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         tally.note = "skipped: needs root and setpriv"

@@ -1,4 +1,4 @@
-"""Studies that are killed at random instants and resumed until they end: the same digest, no leftovers."""
+"""Studies killed at random instants and resumed until they end: same digest, no leftovers."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def _kill_once(command, after_s):
     try:
         process.wait(after_s)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # the command alone: its ranks have groups of their own
+        os.killpg(process.pid, signal.SIGKILL)  # the command alone: its ranks have separate process groups
         process.wait()
 
 

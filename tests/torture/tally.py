@@ -8,7 +8,7 @@ BAD = ("leaks", "hangs", "wrong bits", "unnamed ranks", "other")
 
 @dataclass
 class Tally:
-    """One line of the table. `examples`: the first few of what went wrong, in words.
+    """One line of the table. `examples`: descriptions of the first few failures.
 
     stale: names that all ranks' death left until the next start of that user, which removed them. Possible only where
     ranks meet by name (`COBRE_SHM_RENDEZVOUS=name`), and promised no better there; anywhere else such a name is a leak.

@@ -1,4 +1,4 @@
-"""The recorder behind `make coverage`: lines count in processes that are killed, in forks and in threads."""
+"""The recorder behind `make coverage` counts lines in killed processes, forks and threads."""
 
 import subprocess
 import sys

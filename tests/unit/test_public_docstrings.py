@@ -1,4 +1,4 @@
-"""The examples in the docstrings of what `import cobre` offers run, and give what they show."""
+"""Examples in the docstrings of public names run and give the shown output."""
 
 import doctest
 import inspect
@@ -20,7 +20,7 @@ def with_examples():
 @pytest.mark.parametrize("name", list(with_examples()))
 def test_examples_run(name, request, monkeypatch, tmp_path):
     (tmp_path / "examples").symlink_to(request.config.rootpath / "examples")
-    monkeypatch.chdir(tmp_path)  # what an example writes goes here
+    monkeypatch.chdir(tmp_path)  # for files that examples write
     test = doctest.DocTestParser().get_doctest(getattr(cobre, name).__doc__, {"cobre": cobre}, name, None, None)
     said = []
     results = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append)

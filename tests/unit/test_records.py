@@ -43,7 +43,7 @@ class Open:
 
 
 class Named(Point):
-    """A class with attributes of its own, derived from a record."""
+    """A class with additional attributes, derived from a record."""
 
 
 def test_values_defaults_and_repr():

@@ -13,7 +13,7 @@ from newave_months import advance
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
 LIMIT_S = 900
-# What NumPy computes with other instructions on other machines: heights and areas of reservoirs.
+# Reservoir heights and areas, which NumPy computes with different instructions on different machines.
 COMPUTED = {"height_m", "area_km2"}
 
 
@@ -172,7 +172,7 @@ def test_revision_is_converted_with_the_orders_of_its_last_stage(novomodelo, fir
     stages = json.loads((case / "stages.json").read_text())["stages"]
     assert len(stages) == 6 - weeks
     assert stages[0]["start_date"] == ("2025-12-06" if weeks == 1 else "2025-12-20")
-    # Hours of the blocks, from the deck's own DP records of the weeks that are left.
+    # Hours of the blocks, from the deck's DP records of the remaining weeks.
     hours = [[40.0, 59.0, 69.0]] * 3 + [[32.0, 57.0, 79.0]] * 2 + [[160.0, 243.0, 293.0]]
     assert [[block["hours"] for block in stage["blocks"]] for stage in stages] == hours[weeks:]
     thermals = json.loads((case / "system" / "thermals.json").read_text())["thermals"]

@@ -1,4 +1,4 @@
-"""`make decks`: a row for every deck of a folder, whether it runs or fails."""
+"""`make decks`: one row per deck of a folder, successful or not."""
 
 import json
 import os

@@ -99,7 +99,7 @@ def test_invalid_settings_are_refused(settings, code, words, tmp_path):
 
 
 def test_error_names_short_option_as_typed(tmp_path):
-    """A tree has no forward passes: the error names the option."""
+    """Trees have no forward passes; the error names the option."""
     case = shutil.copytree(QUICK_CASE, tmp_path / "case")
     config = json.loads((case / "config.json").read_text())
     config["training"]["selection"] = {"method": "enumerated"}

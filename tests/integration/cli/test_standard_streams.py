@@ -1,4 +1,4 @@
-"""Standard output that is closed, full or a broken pipe: results are written, and a lost answer is no success."""
+"""Closed, full or broken standard output: results are written, and lost output is a failure."""
 
 import json
 import os

@@ -19,7 +19,7 @@ from cobre.runs.events import read_events
 
 MPIEXEC = {"PMI_RANK": "0", "PMI_SIZE": "2"}
 LIMIT_S = 100
-# Interpreters in which a library cannot be found, even if it is installed, or can, even if it is not.
+# Interpreters in which a library appears to be missing, or installed.
 COMMAND = """
 sys.argv[0] = "cobre"
 runpy.run_module("cobre.cli", run_name="__main__", alter_sys=True)
@@ -138,7 +138,7 @@ def test_missing_library_exits_with_missing_extra_code(tmp_path, arguments, envi
 def test_missing_solver_exits_with_missing_extra_code(tmp_path, monkeypatch, workers):
     """Ranks look for the solver after the case was read."""
     (tmp_path / "sitecustomize.py").write_text(WITHOUT.format("highspy"))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)  # in the workers, too
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)  # in the workers as well
     arguments = [QUICK_CASE, "--output", tmp_path / "out", "--workers", workers]
     found, code = printed_error(arguments, {})
     assert (found["kind"], found["library"]) == ("MissingLibraryError", "highspy")
@@ -147,7 +147,7 @@ def test_missing_solver_exits_with_missing_extra_code(tmp_path, monkeypatch, wor
 
 
 def test_missing_live_view_exits_with_missing_extra_code(tmp_path):
-    """In a pipe, too, where it would print once."""
+    """Also in a pipe, where the state would be printed once."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "events.jsonl").write_text("")
     program = "import sys; sys.modules['textual_plotext'] = None; from cobre.cli.main import main; main()"

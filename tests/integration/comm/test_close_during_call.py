@@ -1,4 +1,4 @@
-"""Closing from another thread while a call waits: the call and those of the other ranks end with an error."""
+"""Closing from another thread during a call: the call and those of the other ranks raise an error."""
 
 import threading
 from pathlib import Path

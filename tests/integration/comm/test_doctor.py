@@ -60,7 +60,7 @@ def test_version_is_reported(diagnosis):
 def test_everything_fits_into_80_columns(diagnosis):
     lines = as_text(diagnosis).splitlines()
     assert lines[0] == "Backends"
-    # Only what must stay whole for copying, a path for instance, may be longer.
+    # Only text to be copied, such as a path, may be longer.
     assert all(len(line) <= 80 or len(line.split()) <= 2 for line in lines)
 
 

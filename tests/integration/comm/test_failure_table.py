@@ -1,6 +1,6 @@
-"""Messages that users see when something fails: one row for each cause, and the tests in which its message is checked.
+"""Failure messages that users see: one row per cause, with the tests that check its message.
 
-The rows that have nothing to do with communication (a full disk, an output that cannot be written) are not here.
+Failures unrelated to communication (a full disk, an unwritable output) are not in the table.
 `kit NAME` is a plan of the fault table of `cobre.comm.testing`, `case NAME` one of its cases.
 
 cause                        | tested by

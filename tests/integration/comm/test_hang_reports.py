@@ -59,7 +59,7 @@ def test_hanging_rank_reports_where_it_waits_and_continues(tmp_path, backend):
 
 
 def is_waiting(pid, reads_report):
-    """Ask again: the rank may not have reached the call when it was first asked."""
+    """Ask again: the rank may not have reached the call before."""
     os.kill(pid, signal.SIGUSR1)
     return any(reads_report() for _ in range(20))
 

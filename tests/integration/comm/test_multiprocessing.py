@@ -1,4 +1,4 @@
-"""Processes that the user starts with `multiprocessing`, by any start method, work as ranks."""
+"""User processes started with `multiprocessing`, by any start method, work as ranks."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Regions and windows beyond a limit of the system: refused on every rank alike, and the world goes on."""
+"""Regions and windows beyond a system limit: refused on every rank, and the world continues."""
 
 import resource
 

@@ -1,4 +1,4 @@
-"""The quickstart, in a real kernel: it trains with workers, shows progress and draws."""
+"""The quickstart notebook in a real kernel: training with workers, progress, figures."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`cobre export --layout cobre-python`: everything is there again, in the other layout."""
+"""`cobre export --layout cobre-python`: the complete run in the other layout."""
 
 import json
 import shutil
@@ -95,7 +95,7 @@ def test_training_counters_are_exported(run):
     counts = solver.group_by("iteration").aggregate([("lp_solves", "sum")]).sort_by("iteration")
     assert counts["lp_solves_sum"].to_pylist() == bounds["lp_solves"].to_pylist()
     assert min(solver["simplex_iterations"].to_pylist()) > 0
-    assert solver["basis_offered"].null_count == solver.num_rows  # not counted, and not said to be 0
+    assert solver["basis_offered"].null_count == solver.num_rows  # null rather than 0, because it is not counted
     timing = pq.read_table(training / "timing" / "iterations.parquet")
     assert timing["forward_wall_ms"].to_pylist() == bounds["time_forward_ms"].to_pylist()
     assert {path.name for path in training.iterdir()} >= {"_SUCCESS", "metadata.json", "dictionaries"}

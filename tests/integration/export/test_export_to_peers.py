@@ -1,4 +1,4 @@
-"""Exported runs are read by the programs they are made for: both peers and their bridges, as on PyPI."""
+"""Exported runs read by their target programs: both peers and their bridges, from PyPI."""
 
 import csv
 import json
@@ -79,7 +79,7 @@ RUN = "import sys, {0}; {0}.run.run(sys.argv[1], output_dir=sys.argv[2])"
 PROGRAMS = {"cobre-python": (peer_python, "cobre"), "novomodelo": (novomodelo_python, "novomodelo")}
 # Counted by them and not by us: null here.
 NOT_COUNTED = ("training/solver", "training/timing", "simulation/solver")
-# How they scale their LPs, how they read constraints of users, and what their cut selection counts: the how-to says so.
+# LP scaling, user constraints and counts of cut selection are theirs alone, as the how-to says.
 NOT_OURS = {
     "training/scaling_report.json",
     "generic_constraints/resolved_echo.parquet",
@@ -226,7 +226,7 @@ def test_dashboard_reads_exported_run(exported, tmp_path, program):
 
 
 def test_comparison_with_published_newave_results(bridge, tmp_path):
-    """Our own means, in the files of NEWAVE: the comparison finds no difference, so it reads them as they are."""
+    """Write our means into NEWAVE files: the comparison must find no difference."""
     shutil.copytree(shared_deck("pmo_2018_common_12"), tmp_path / "case")
     repaired_deck(tmp_path / "deck")
     config = json.loads((tmp_path / "case" / "config.json").read_text())

@@ -25,7 +25,7 @@ resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
 report = cobre.validate(sys.argv[1])
 print(json.dumps([str(error) for error in report.errors]))
 """
-ADDRESS_SPACE = 3 << 30  # of which libraries and threads reserve a part
+ADDRESS_SPACE = 3 << 30  # part of it reserved by libraries and threads
 
 
 def errors_of(case):
@@ -66,7 +66,7 @@ def test_correlation_group_of_16000_entities_is_refused(case, matrix):
 
 
 def test_correlation_matrix_of_other_size_is_refused(case):
-    """The stand-in for its matrix is small."""
+    """The matrix in the file is a small placeholder."""
     entities = [{"type": "inflow", "id": number} for number in range(3_900)]
     group = {"name": "all", "entities": entities, "matrix": [[1.0]]}
     document = {"method": "spectral", "profiles": {"default": {"correlation_groups": [group]}}}

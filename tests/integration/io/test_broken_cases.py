@@ -103,7 +103,7 @@ def times(factor):
     return lambda values: compute.multiply(values, factor)
 
 
-# What is done, and words of the one error that must come of it.
+# A change, and words of the single error that it must cause.
 BROKEN = {
     "a file is missing": (gone(THERMALS), "system/thermals.json: the file is missing"),
     "a file is empty": (text(THERMALS, ""), "system/thermals.json, line 1, column 1: the file is empty"),

@@ -1,4 +1,4 @@
-"""A server with its folder, and runs that tests only read: one of each per file of tests."""
+"""A server with its folder, and read-only runs, one of each per test module."""
 
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""Wrong arguments, incomplete runs, a wrong command line: the answer is a clear message."""
+"""Wrong arguments, incomplete runs and usage errors give clear messages."""
 
 import shutil
 import subprocess

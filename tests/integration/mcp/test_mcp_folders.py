@@ -1,4 +1,4 @@
-"""Folders that the server was not given are neither read nor written."""
+"""Folders outside those of the server are neither read nor written."""
 
 import json
 import shutil

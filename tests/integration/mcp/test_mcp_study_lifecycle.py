@@ -1,4 +1,4 @@
-"""Studies that are stopped, resumed, killed, and that outlive the server."""
+"""Studies that are stopped, resumed or killed, or that outlive the server."""
 
 import os
 import signal

@@ -152,7 +152,7 @@ class Form:
 
     @staticmethod
     def put(terms, thing, factor):
-        """Add a column to `terms`, or return what a number adds to the right-hand side."""
+        """Add a column to `terms`, or return the contribution of a number to the right-hand side."""
         if isinstance(thing, int):
             terms.append((thing, factor))
             return 0.0

@@ -1,7 +1,7 @@
 """Small cases without noise as one linear program over all stages and blocks, written down from the entities alone.
 
-Nothing of the package is used: its stage LPs, states and cuts cannot hide an error here. Blocks are parallel. Money is
-in thousands of $.
+It uses nothing of the package, so it does not share errors of its stage LPs, states and cuts. Blocks are parallel.
+Money is in thousands of $.
 """
 
 from calendar import monthrange
@@ -17,7 +17,7 @@ MONEY = 1000.0
 
 
 class HorizonForm:
-    """The program of a case. Columns: decisions of every stage and block; one column holds the whole cost."""
+    """The program of a case. Columns: decisions of every stage and block, and one for the total cost."""
 
     def __init__(self, case):
         self.case, self.program = case, Program()
@@ -171,7 +171,7 @@ class HorizonForm:
 
     @staticmethod
     def put(terms, before, factor):
-        """Add a volume that is a column to `terms`, or return what a number adds to the right-hand side."""
+        """Add a column's volume to `terms`, or return the contribution of a number to the right-hand side."""
         if isinstance(before, int):
             terms[before] = terms.get(before, 0.0) + factor
             return 0.0

@@ -38,7 +38,7 @@ from small_system import (
 
 import cobre
 
-TOLERANCE = 1e-6  # relative; costs of next to nothing count as ten thousand $
+TOLERANCE = 1e-6  # relative; costs below ten thousand $ count as ten thousand
 SMALL_COST = 10_000.0
 PASSES, ITERATIONS, MORE_ITERATIONS = 6, 30, 200
 
@@ -159,7 +159,7 @@ def thermal_bounds(system: SmallSystem, draw: random.Random) -> SmallSystem:
 def hydro_bounds(system: SmallSystem, draw: random.Random) -> SmallSystem:
     """Remove machines in some stages, and storage at the end of others."""
     pairs = [(plant, stage) for plant in range(len(system.hydros)) for stage in range(len(system.loads))]
-    fewer = draw.sample(pairs, len(pairs) // 2)  # rows may lower what the plant declares, not raise it
+    fewer = draw.sample(pairs, len(pairs) // 2)  # rows may lower the declared limit of the plant, not raise it
     turbines = [(*pair, round(system.hydros[pair[0]].max_turbined * draw.random(), 1)) for pair in fewer]
     others = [pair for pair in pairs if pair not in {row[:2] for row in turbines}]
     volumes = [(*pair, _lower(system.hydros[pair[0]], draw)) for pair in others]
@@ -221,7 +221,7 @@ def anticipated(system: SmallSystem, draw: random.Random) -> SmallSystem:
 def external(system: SmallSystem, draw: random.Random) -> SmallSystem:
     """Take inflows from a file of scenarios; openings get noise with its means and deviations.
 
-    Two stages: a forward path stays with its scenario, and does not meet what other scenarios lead to later.
+    Two stages only: a forward path keeps its scenario and never sees the later stages of other scenarios.
     """
     system = replace(system, loads=system.loads[:2], noise=system.noise[:2])
     shape = system.num_stages, system.num_openings, len(system.hydros)
@@ -235,7 +235,7 @@ def external(system: SmallSystem, draw: random.Random) -> SmallSystem:
 
 
 def tree(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """Replace openings by a tree of nodes with inflows and probabilities of their own."""
+    """Replace openings by a tree of nodes, each with its inflow and probability."""
     nodes = [SmallNode(0, -1, 1.0, _inflows(system, draw))]
     for stage in range(1, system.num_stages):
         count = draw.randint(1, 3)
@@ -362,7 +362,7 @@ def distance(bound: float, best: float) -> float:
 
 
 def check(seed: int) -> tuple[list[str], str]:
-    """Train the system of a seed; return the names of its features, and the error ("" if there is none)."""
+    """Train the system of a seed; return the names of its features, and the error or ""."""
     system, names, later, draw = drawn(seed)
     best = optimum(system)
     folder = Path(tempfile.mkdtemp())

@@ -67,7 +67,7 @@ def test_few_scenarios_are_not_controlled(tmp_path):
 
 
 def test_predictions_have_mean_zero_for_any_costs():
-    """Control costs that are pure noise: they change little, and their mean does not."""
+    """Control costs that are pure noise: they hardly change, and their mean does not change."""
     generator = np.random.default_rng(5)
     stages, scenarios, count = 6, 400, 5
     drawn = list(generator.integers(0, count, (stages, scenarios)))
@@ -83,7 +83,7 @@ def test_predictions_have_mean_zero_for_any_costs():
 
 
 def test_controlled_mean_without_narrower_interval_is_omitted():
-    """Let each scenario cost what its openings cost, plus noise of other sizes."""
+    """Set the cost of a scenario to the costs of its openings plus noise of different sizes."""
     generator = np.random.default_rng(7)
     count, scenarios = 4, 120
     drawn = generator.integers(0, count, scenarios)

@@ -54,7 +54,7 @@ def case(values: np.ndarray) -> CraftedCase:
 def inflow(fit: PlainFit, stage: int, past: list[float]) -> float:
     """Return the expected inflow of a plant, m3/s; `past` ends with the last month, and unobserved months are 0.
 
-    A year of mean inflows leaves the mean as it is, so the last one is compared with the mean of all months.
+    A year of mean inflows does not change the mean, so the last year is compared with the mean of all months.
     """
     lags, yearly = fit.fits[stage]
     year = (sum(past[-MONTHS:]) - sum(fit.mean)) / MONTHS / fit.year_std[stage]

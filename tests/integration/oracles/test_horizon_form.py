@@ -113,7 +113,7 @@ def test_bound_equals_optimum_of_horizon(name, tmp_path):
 
 
 def test_every_case_has_its_own_optimum():
-    """Check that no two cases have the same optimum: an omission in the form would show."""
+    """Check that no two cases have the same optimum, so an omission in the form would show."""
     optima = [HorizonForm(build()).optimum() for build in CASES.values()]
     assert len({round(value) for value in optima}) == len(CASES)
 
@@ -132,7 +132,7 @@ def test_inflows_follow_their_lag(tmp_path):
         first_hm3=0.0,
         max_hm3=0.0,
     )
-    for period in periods:  # no reservoir: what comes is turbined up to 120 m3/s, the rest is spilled
+    for period in periods:  # no reservoir: up to 120 m3/s of the inflow are turbined, the rest is spilled
         inflow = mean + phi * (inflow - mean)
         hydro_mw, spilled = 0.8 * min(120.0, inflow), max(0.0, inflow - 120.0)
         hours, missing = period.all_hours, 500.0 - hydro_mw - 40.0 - 60.0 - 60.0

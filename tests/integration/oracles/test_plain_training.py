@@ -1,6 +1,6 @@
 """Bounds of every training iteration compared with plain SDDP: one LP after the other, in textbook order.
 
-Nothing of the package is used but its noise. A reservoir whose inflow remembers the last one, or does not; one pass an
+It uses only the noise of the package. A reservoir whose inflow remembers the last one, or does not; one pass an
 iteration or several.
 """
 
@@ -117,7 +117,7 @@ def test_bounds_match_plain_training_in_every_iteration(tmp_path, memory, passes
         lower, upper = plain.iterate([[float(values[at]) for values in drawn] for at in range(passes)])
         assert record.lower_bound == pytest.approx(lower, rel=1e-9)
         assert record.upper_bound == pytest.approx(upper, rel=1e-9)
-    assert history[-1].lower_bound > 1.01 * history[0].lower_bound  # or the cuts would have told nothing
+    assert history[-1].lower_bound > 1.01 * history[0].lower_bound  # otherwise the cuts would have no effect
 
 
 def test_forward_passes_draw_openings_of_the_tree(tmp_path):

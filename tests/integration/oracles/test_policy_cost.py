@@ -11,7 +11,7 @@ import cobre
 
 WEIGHTED = {"training.selection.risk_weighted_share": 1.0}
 SEEDS = 200
-ROUNDING = 1e-7  # of the cost: what the LPs' tolerances may hide
+ROUNDING = 1e-7  # relative to the cost: within the tolerances of the LPs
 MANY = {"training.selection.forward_passes": 3000}
 
 
@@ -33,7 +33,7 @@ def test_iteration_estimates_the_cost_of_the_policy_that_it_began_with(tmp_path,
     cost = found.policy_cost
     assert cost.paths == 3000 and not cost.is_estimate
     assert abs(cost.value - exact.upper_bound) <= 1.5 * cost.half_width
-    # Most of what chance does to a path is taken out: the plain mean of the same paths is far less certain.
+    # Most of the effect of chance is removed: the plain mean of the same paths is far less certain.
     assert cost.half_width < 0.2 * found.half_width
     # The excess over old cuts has this iteration's cuts in it, and errs on the safe side.
     assert exact.upper_bound <= exact.lower_bound + found.trial_points.excess
@@ -104,7 +104,7 @@ def test_gap_rule_is_refused_without_policy_cost_estimate(tmp_path):
 
 @pytest.mark.parametrize(("risk", "passes"), [(None, 1), (None, 4), ((0.5, 0.4), 4)])
 def test_estimate_from_few_paths_is_not_biased_by_their_own_cuts(tmp_path, risk, passes):
-    """Check that the cuts of a path, which raise the cost of its own opening, do not make the policy look cheap."""
+    """Check that the cuts of a path, which raise the cost of its own opening, do not bias the estimate downwards."""
     case, result = trained(tmp_path, risk, iterations=4)
     exact = cobre.bound(case, result.policy, method="enumeration")
     settings = {"training.selection.forward_passes": passes} | ({} if risk is None else WEIGHTED)
@@ -122,7 +122,7 @@ def test_estimate_from_few_paths_is_not_biased_by_their_own_cuts(tmp_path, risk,
 @pytest.mark.parametrize("iterations", [2, 4, 8])
 @pytest.mark.parametrize("risk", [None, (0.5, 0.4), (0.3, 0.6)])
 def test_intervals_cover_the_exact_cost(tmp_path, risk, iterations):
-    """Check 200 seeds of 48 paths, at 95 %: at least 92 of 100 intervals hold the cost of the policy."""
+    """Check 200 seeds of 48 paths at 95 %: at least 92 of 100 intervals contain the cost of the policy."""
     case, result = trained(tmp_path, risk, iterations)
     exact = cobre.bound(case, result.policy, method="enumeration").upper_bound
     settings = {"training.selection.forward_passes": 48} | ({} if risk is None else WEIGHTED)

@@ -51,7 +51,7 @@ LOAD_MW = 190.0
 
 
 def test_openings_have_mean_and_deviation_of_scenarios(tmp_path):
-    """Weeks with one forecast, then a month with several scenarios; without a reservoir each inflow has its cost."""
+    """Weeks with one forecast, then a month with scenarios; without a reservoir each inflow determines its cost."""
     library = [[inflow(stage, scenario) for scenario in range(count)] for stage, count in enumerate(COUNTS_OF_WEEKS)]
     case = CraftedCase(
         periods=WEEKS_THEN_A_MONTH,

@@ -79,7 +79,7 @@ def test_policy_of_a_tree_is_unchanged_when_written_and_read(tmp_path):
 
 
 def test_inflow_lags_follow_branches(tmp_path):
-    """Check external inflows of a plant with lags: paths follow the scenarios, and cuts know the lags."""
+    """Check external inflows of a plant with lags: paths follow the scenarios, and cuts include the lags."""
     case = drawn_tree(11, branches=(2, 2))
     lagged = replace(
         case,
@@ -95,7 +95,7 @@ def test_inflow_lags_follow_branches(tmp_path):
 
 
 def test_nodes_without_data_equal_chain_of_stages(tmp_path):
-    """Check that nodes of a stage do not differ where selection is sampled, whatever the transitions."""
+    """Check that nodes of a stage are equal under sampled selection, for any transitions."""
     periods = [Period(f"2024-0{m}-01", f"2024-0{m + 1}-01") for m in range(1, 5)]
     chain = CraftedCase(periods=periods, inflow={(0, stage): (60.0, 25.0) for stage in range(4)}, load_mw=150.0)
     nodes = [{"id": id_, "stage_id": stage} for id_, stage in ((0, 0), (1, 1), (2, 1), (3, 2), (5, 2), (4, 3))]

@@ -18,7 +18,7 @@ from small_system import write_case
 import cobre
 from cobre.wording import gap_percent
 
-ABOVE = 1e-9  # of the optimum: what the LPs' tolerances may hide
+ABOVE = 1e-9  # relative to the optimum: within the tolerances of the LPs
 PATIENT = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 RISKS = [(0.3, 0.6), (0.25, 1.0), None]
 
@@ -39,7 +39,7 @@ def test_bounds_bracket_optimum(tmp_path, risk, memory):
     assert exact.lower_bound <= best * (1 + ABOVE)
     assert best * (1 - ABOVE) <= exact.upper_bound
     assert best * (1 - ABOVE) <= inner.upper_bound
-    assert inner.upper_bound <= best * 1.01  # tight, too: the state is small
+    assert inner.upper_bound <= best * 1.01  # tight, because the state is small
 
 
 @pytest.mark.parametrize("method", ["enumeration", "inner"])
@@ -60,7 +60,7 @@ def test_inner_bounds_of_random_systems_are_above_optimum(system):
 
 
 def test_enumeration_equals_nested_risk_over_all_paths(tmp_path):
-    """Walk all paths under the policy, and fold their costs back by hand."""
+    """Walk all paths under the policy, and fold their costs back explicitly."""
     system = reservoirs()
     case, result = trained(tmp_path, system, iterations=3)
     found = cobre.bound(case, result.policy, method="enumeration")
@@ -142,7 +142,7 @@ def test_sampled_bound_under_a_risk_measure_errs_on_the_safe_side(tmp_path, iter
     found = [cobre.bound(case, result.policy, method="sampled", paths=50, seed=seed) for seed in range(50)]
     assert len({bound.policy_cost for bound in found}) == 50
     assert all(bound.upper_bound >= exact.policy_cost for bound in found)
-    # In expectation it is a bound, too: the middles of the intervals lie above the cost.
+    # It is a bound in expectation: the centres of the intervals are above the cost.
     assert sum(bound.policy_cost for bound in found) / 50 <= exact.policy_cost * (1 + 1e-3)
 
 

@@ -176,7 +176,7 @@ print(json.dumps({
 }))
 """
 
-# The same of their own program: their run, their simulation.
+# The same with their run and simulation.
 SIMULATE_OWN = SIMULATE_THEIRS.replace(
     "study = ",
     """cobre.run.run(case, theirs, threads=1, config_overrides={
@@ -184,7 +184,7 @@ SIMULATE_OWN = SIMULATE_THEIRS.replace(
 study = """,
 )
 
-# Training that goes on from a policy in the output directory.
+# Training that continues from a policy in the output directory.
 WARM_START = """
 import json, sys
 import cobre
@@ -203,7 +203,7 @@ print(json.dumps({
 """
 
 
-# What 0.19 added: cuts in units of the stage's scale, and checks of what a policy holds.
+# Additions of 0.19: cuts in units of the stage's scale, and checks of the content of a policy.
 POLICIES = """
 import json, sys
 import cobre

@@ -1,4 +1,4 @@
-"""Boundary policies exchanged with cobre-python: the first stages of a study cost what the whole costs, in both."""
+"""Boundary policies exchanged with cobre-python: in both, the first stages cost as much as the whole study."""
 
 import json
 import subprocess
@@ -61,7 +61,7 @@ def test_their_policy_is_our_boundary(name, tmp_path):
 
 
 def test_our_exported_policy_of_inflows_with_memory_is_their_boundary(tmp_path):
-    """Check also a first month that remembers one without statistics, so that its memory has no effect."""
+    """Also check a first month with a lag on a month without statistics, which has no effect."""
     whole, first = (
         remembering(SmallCase(**REMEMBERING, stages=stages), tmp_path / name)
         for name, stages in (("whole", 4), ("first", 2))
@@ -76,7 +76,7 @@ def test_our_exported_policy_of_inflows_with_memory_is_their_boundary(tmp_path):
 
 @pytest.mark.parametrize("layout", ["cobre-python", "novomodelo"])
 def test_policies_of_graphs_of_nodes_are_left_out(layout, tmp_path):
-    """Peers refuse such a policy, so it is not written; tables are, for the comparison with official results."""
+    """Peers refuse such a policy, so only the tables are written, for comparisons with official results."""
     case = write_crafted(tmp_path / "case", drawn_tree(1, branches=(2, 2)))
     cobre.run.run(case, tmp_path / "run", threads=1)
     arguments = ["export", str(tmp_path / "run"), "--to", layout, "--output", str(tmp_path / "exported")]

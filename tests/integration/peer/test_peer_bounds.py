@@ -27,7 +27,7 @@ def _peer():
 
 
 def check_against_peer(case: Path) -> None:
-    """Compare converged bounds: degenerate vertices on the way no longer matter."""
+    """Compare converged bounds, which do not depend on degenerate vertices."""
     ours = cobre.train(case, threads=1)
     [theirs] = peer_bounds([case])
     scale = max(10_000.0, abs(ours.lower_bound))

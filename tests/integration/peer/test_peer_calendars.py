@@ -14,7 +14,7 @@ from peer import peer_python, peer_tables
 import cobre
 import cobre.run
 
-# What it simulates as its own documents say; statistics are equal in all stages, so its second error does not show.
+# Calendars that it simulates as documented; statistics are equal in all stages, so its second error has no effect.
 ALIKE = (
     "weeks of a month",
     "two lags",

@@ -1,4 +1,4 @@
-"""Small rules that both programs follow, each with a case of its own."""
+"""Small rules that both programs follow, each with its own case."""
 
 import json
 import subprocess

@@ -63,7 +63,7 @@ def test_lp_values_of_a_training_match_peers(tmp_path, deck):
 
 
 def check_simulation(case, peer, output):
-    """Simulate its policy on the same scenarios: compare what no decision changes, and costs from the same state."""
+    """Simulate its policy on the same scenarios: compare data-only columns, and costs from equal states."""
     command = [sys.executable, "-m", "cobre.cli", "simulate", case, "--policy", peer / "policy", "--output", output]
     options = ["--scenarios", "2", "--workers", "1", "--threads", "1", "--no-report", "--quiet"]
     subprocess.run([*map(str, command), *options], check=True, timeout=TIMEOUT_S)

@@ -14,13 +14,13 @@ from test_peer_scripts import EXAMPLES, differences, run_script
 
 pytestmark = pytest.mark.long
 CASES = ["two_reservoirs", "four_regions"]
-# Constant there, whatever its own dictionary says of the numbers; see the page on scripts for cobre-python.
+# Constant there, contrary to its own dictionary; see the page on scripts for cobre-python.
 CODES = {"operative_state_code", "storage_binding_code"}
 MEASURED = {"time_forward_ms", "time_backward_ms", "time_total_ms"}
 # Optima that are not unique: blocks and plants share a volume of water in more than one way.
 SHARED_OUT = {"turbined_m3s", "outflow_m3s", "generation_mw", "generation_mwh", "generation_cost"}
 LINES = {"direct_flow_mw", "reverse_flow_mw", "net_flow_mw", "net_flow_mwh", "exchange_cost"}
-# What follows from data alone, whatever is decided.
+# Columns that depend on data alone, not on decisions.
 GIVEN = {
     "hydros": {
         "scenario_id", "stage_id", "node_id", "block_id", "hydro_id", "inflow_m3s", "incremental_inflow_m3s",

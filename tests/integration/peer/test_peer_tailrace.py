@@ -26,7 +26,7 @@ PIECES = [
     (1, 2, 50.0, 60.0, 110.0, 13.0, 0.05),
     (2, 1, 60.0, 0.0, 400.0, 20.0, 1e-2, 1e-4, 1e-6, 1e-9),
 ]
-# Rows of (family, segment, level downstream, from, to, coefficients ...), and what else is special.
+# Rows of (family, segment, level downstream, from, to, coefficients ...), and other settings.
 CASES: dict[str, tuple[list[tuple[float, ...]], dict]] = {
     "one family": (SLOPING[:1], {}),
     "two families": (SLOPING, {}),

@@ -82,9 +82,7 @@ def _week(cuts, volume, lag, eta):
     kinks = {(a[0] - b[0]) / (b[1] - a[1]) for a in right for b in right if a[1] != b[1]}
     ends = [end for end in (0.0, most, *kinks) if 0.0 <= end <= most]
     cost = {end: price * (filled - end) + max(c + s * end for c, s, _ in right) for end in ends}
-    end = max(
-        end for end in ends if cost[end] <= min(cost.values()) + 1e-6
-    )  # to spill now or later may be all the same
+    end = max(end for end in ends if cost[end] <= min(cost.values()) + 1e-6)  # spilling now or later may cost the same
     active = max(right, key=lambda cut: cut[0] + cut[1] * end)
     slope = price if end < filled else active[1]
     return cost[end], end, slope, 0.5 * (slope * 168.0 * 0.0036 + active[2])

@@ -49,7 +49,7 @@ def test_deterministic_case_has_the_published_cost(expected):
 
 @pytest.mark.parametrize("expected", DETERMINISTIC, ids=lambda expected: expected.name)
 def test_deterministic_case_closes_the_gap(expected):
-    """With one scenario the sampled path is the only one there is."""
+    """With one scenario the sampled path is the only path."""
     result = cobre.train(CASES / expected.name, threads=1)
     assert abs(result.gap) <= 1e-6
 
@@ -99,7 +99,7 @@ def test_4ree_first_lower_bound_matches_published(four_regions):
 
 @pytest.mark.timeout(900)
 def test_4ree_final_lower_bound_matches_published(four_regions):
-    """Degenerate vertices leave a choice of cuts, so the way there differs; the end does not."""
+    """Degenerate vertices leave a choice of cuts: intermediate bounds differ, the final one does not."""
     assert four_regions.iterations == 256
     assert four_regions.lower_bound == pytest.approx(6.08663e10, rel=1e-4)
 

@@ -93,7 +93,7 @@ def evaluate(comm, case, before, threads=1):
 
 
 def leave_nodes_to_others():
-    """Let this rank ask for a node of a tree only when none is left, from now on."""
+    """From now on, let this rank request a node of a tree only when none remains."""
     taken = TreeNodeTables.taken
 
     def late(self, units):

@@ -1,4 +1,4 @@
-"""The digest covers bounds and cuts to the last bit, and irrelevant changes leave it as it is."""
+"""The digest covers bounds and cuts to the last bit, and irrelevant changes do not affect it."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from shuffled_case import write_shuffled
 import cobre
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-# Cascades, lines, wind, inflows with memory and correlation: whatever could depend on an order.
+# Cascades, lines, wind, inflows with memory and correlation: everything that could depend on an order.
 CASE = EXAMPLES / "four_regions"
 ITERATIONS = 3
 

@@ -103,7 +103,7 @@ def test_number_of_workers_does_not_change_a_simulation(case, ranks, threads):
 
 
 def test_free_rank_solves_tree_nodes(tmp_path):
-    """Let the other rank come late to every stage of the tree, forward and backward, and find nothing left."""
+    """Make the other rank late at every stage of the tree, forward and backward, so that no work remains for it."""
     folder = write_crafted(tmp_path, TREES["cascade"])
 
     def work(comm):
@@ -119,7 +119,7 @@ def test_free_rank_solves_tree_nodes(tmp_path):
 
 @pytest.mark.parametrize("job", [1, 7])
 def test_rank_dying_with_a_unit_is_named(case, job):
-    """Check that no other rank takes that unit: the survivor learns at the end of the job which rank is missing."""
+    """Check that no other rank takes that unit; the survivor names the missing rank at the end of the job."""
     name = f"cobre-unit-{secrets.token_hex(4)}"
     ranks = [start_python(PROGRAM, str(rank), name, str(case), str(job)) for rank in range(2)]
     (code, outcomes, err), (died, _, _) = map(finish, ranks)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from studies import QUICK_CASE, small_copy
 
 SEED = 5
-LEVEL_HM3 = 1514.0  # what there is at the beginning, and a month of mean inflow
+LEVEL_HM3 = 1514.0  # the initial storage, and a month of mean inflow
 
 
 def write_demanding_case(folder):

@@ -1,4 +1,4 @@
-"""Two stages of four, valued at their end by the policy of the four: they must cost what the four cost."""
+"""Two of four stages, valued at their end by the policy of all four, cost as much as the four."""
 
 import json
 
@@ -29,7 +29,7 @@ def first_stages(case, folder, **settings):
     [(400.0, "none"), (1000.0, "alike"), (1000.0, "halves"), (1000.0, "one of two"), (1600.0, "none")],
 )
 def test_water_in_transit_at_the_end_has_its_value(tmp_path, delay, after):
-    """Water released before the study that arrives after it (1,600 hours) has a value, too, for any file of dates."""
+    """Water released before the study that arrives after it (1,600 hours) also has a value, for any file of dates."""
     cost = trained_whole(water(WHOLE, delay), tmp_path)
     first = cobre.train(first_stages(water(FIRST, delay, AFTER[after]), tmp_path), threads=1)
     assert first.lower_bound == pytest.approx(cost, rel=1e-9)

@@ -129,7 +129,7 @@ def test_renumbered_plants_cost_the_same(tmp_path, long_run):
 
 
 def test_plant_of_one_volume_joins_the_intercepts(tmp_path, long_run):
-    """Without the gate the water is worth as much as with it: its volume is a constant of the policy's cuts."""
+    """The value of water does not depend on the gate, whose volume is a constant of the policy's cuts."""
     with_gate, without = (
         prepare(load_case(with_boundary(write(tmp_path / str(at), names, SHORT, memory=False), long_run)))
         for at, names in enumerate([(LOWER, UPPER, GATE), (LOWER, UPPER)])
@@ -138,7 +138,7 @@ def test_plant_of_one_volume_joins_the_intercepts(tmp_path, long_run):
     for study in (with_gate, without):
         table = study.boundary.chunks[0][:, : study.boundary.count]
         values.append(table[0] + study.problem.initial_state @ table[1:])
-    # Lags of the gate count, too, where it is there; they are 0 before the study.
+    # Lags of the gate count as well if it exists; they are 0 before the study.
     assert values[1] == pytest.approx(values[0], rel=1e-9)
     assert any("they count as zero: Gate" in note for note in without.notes)
 

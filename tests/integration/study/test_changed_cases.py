@@ -1,4 +1,4 @@
-"""Cases that changed after their run: refused where results would be wrong, a warning where they may be."""
+"""Cases that changed after their run: an error if results would be wrong, a warning if they may be."""
 
 import json
 import shutil
@@ -55,7 +55,7 @@ def test_bound_of_a_changed_case_is_refused_and_the_file_is_named(run):
 
 
 def test_reformatted_case_is_the_same_problem(run):
-    """Another layout of the file, and another iteration limit, change nothing that a bound depends on."""
+    """File layout and iteration limit do not affect a bound."""
     path = run / "case" / THERMALS
     path.write_text(json.dumps(json.loads(path.read_text()), indent=8))
     config = json.loads((run / "case" / "config.json").read_text())

@@ -165,7 +165,7 @@ def test_time_limit_returns_result_so_far(case):
     assert result.policy.iterations == result.iterations >= 1
 
 
-# What people type, without a main guard.
+# Typed by users, without a main guard.
 TYPED = """
 import cobre
 result = cobre.train({case!r}, num_workers=2, iterations={iterations})

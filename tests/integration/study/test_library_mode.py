@@ -100,7 +100,7 @@ def test_processes_with_a_tcp_configuration_train_together(case, alone, tmp_path
 
 
 def everything(comm, case, folder):
-    """Use everything that takes a communicator, one after the other; return what each rank got."""
+    """Call every function that accepts a communicator in turn; return the results of each rank."""
     trained = cobre.train(case, comm=comm, iterations=ITERATIONS)
     simulated = cobre.simulate(case, trained.policy, comm=comm, scenarios=6)
     bound = cobre.bound(case, trained.policy, comm=comm, method="sampled", paths=4)

@@ -1,4 +1,4 @@
-"""Every error of ours that `cobre.train` raises is a CobreError; cases and policies have one-line representations."""
+"""All errors of `cobre.train` are CobreErrors; cases and policies have one-line representations."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""No result depends on the order in which files or objects declare anything, nor on the ids of entities."""
+"""Results depend neither on the order of declarations in files and objects nor on the ids of entities."""
 
 import random
 
@@ -55,7 +55,7 @@ def test_saving_normalises_order(folder, tmp_path):
 
 
 def test_ids_do_not_change_results(source, reference, tmp_path):
-    """Ids in canonical order instead: noise, limits and prices reach the same plants."""
+    """With ids in canonical order, noise, limits and prices still apply to the same plants."""
     (tmp_path / "case").mkdir()
     _, tables = results(write_all_kinds(tmp_path / "case", source, (1, 2, 3)))
     for name, columns in reference[1].items():

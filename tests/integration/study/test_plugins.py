@@ -284,7 +284,7 @@ class ChangesFlags(Flags):
     "plugin", [{"risk_measure": ChangesCosts()}, {"cut_selection": ChangesFlags("")}], ids=" ".join
 )
 def test_plugins_cannot_change_their_arguments(plugin):
-    """Check that costs stay as they are: cuts of changed costs once gave a lower bound of 0."""
+    """Check that costs are unchanged: modified costs once gave cuts with a lower bound of 0."""
     with pytest.raises(ValueError, match="read-only"):
         cobre.train(CASE, iterations=2, **plugin)
 

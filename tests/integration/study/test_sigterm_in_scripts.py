@@ -45,7 +45,7 @@ def run_script(program, workers, *arguments):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_script_that_trains_in_a_loop_ends(workers):
-    """The script can save the result of the stopped training, and its open files are closed in order."""
+    """The script can save the result of the stopped training, and its open files are flushed."""
     program = script(
         START,
         """
@@ -115,7 +115,7 @@ def test_script_after_last_training_ends_normally():
 
 
 def test_next_call_works_after_caught_exit():
-    """A notebook shows SystemExit and goes on."""
+    """A notebook shows SystemExit and continues."""
     program = script(
         START,
         """

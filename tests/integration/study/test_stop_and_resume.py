@@ -1,4 +1,4 @@
-"""Runs that are stopped and resumed: they have the bits of an uninterrupted run."""
+"""Stopped and resumed runs have the bits of an uninterrupted one."""
 
 import json
 import os
@@ -279,7 +279,7 @@ def test_policy_of_another_system_is_refused(two_checkpoints, tmp_path):
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_during_simulation_keeps_the_trained_policy(tmp_path, flags, number, references):
-    """Check that nothing is lost: training is over, although the run cannot be complete."""
+    """Check that no training result is lost, although the run is incomplete."""
     case, output = with_scenarios(small_copy(SLOW_CASE, tmp_path / "case"), 100_000), tmp_path / "output"
     process = start_study(case, output, *flags, "--iterations", "2")
     wait_until(lambda: any(event["name"] == "simulation" for event in events_of(output, "phase")), "it simulates")
@@ -292,7 +292,7 @@ def test_signal_during_simulation_keeps_the_trained_policy(tmp_path, flags, numb
 
 
 def test_remote_rank_death_in_simulation_leaves_no_files(tmp_path, references):
-    """Check that nothing is left of the rows that it wrote for rank 0."""
+    """Check that the rows that it wrote for rank 0 are removed."""
     case, output = with_scenarios(small_copy(SLOW_CASE, tmp_path / "case"), 100_000), tmp_path / "output"
     flags = ("--backend", "tcp", "--workers", "3", "--iterations", "2")
     process = start_study(case, output, *flags, COBRE_TCP_RANKS_PER_HOST="2")

@@ -1,4 +1,4 @@
-"""Stops during a native call: the iteration is dropped, the policy of the one before is kept."""
+"""Stop requests during a native call: the iteration is dropped, and the previous policy kept."""
 
 import json
 import os
@@ -198,7 +198,7 @@ def wait_patiently(process, condition, what):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("flags", [("--workers", "1"), ("--workers", "2")], ids=["one", "two"])
 def test_ctrl_c_ends_bound_during_native_call(tmp_path, flags):
-    """Millions of paths: nothing is written, and the run whose bound it would be stays as it was."""
+    """Millions of paths: nothing is written, and the run is unchanged."""
     run = tmp_path / "run"
     must_run(SLOW_CASE, run, *LOCAL, "--iterations", "1")
     before = {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}

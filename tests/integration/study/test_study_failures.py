@@ -57,7 +57,7 @@ def check_resumable(case, output, references):
 
 
 def harmed_run(case, output, flags, harm, **environ):
-    """Return exit code and stderr of a run whose ranks are harmed after the first checkpoint; nothing is left over."""
+    """Harm the ranks of a run after its first checkpoint; return exit code and stderr; assert that nothing is left."""
     process = start_study(case, output, *flags, *ENDLESS, *EVERY_ITERATION, **environ)
     wait_for_checkpoint(output, process)
     family = children_of(process.pid)
@@ -235,7 +235,7 @@ def test_impossible_options_are_refused_before_any_work(tmp_path, flags, environ
 
 @pytest.mark.parametrize("flags", [(), ("--backend", "mpi")], ids=["auto", "mpi"])
 def test_mpiexec_without_mpi4py_is_refused(tmp_path, flags):
-    """Without this check each process would run the whole study alone and overwrite the outputs of the others."""
+    """Otherwise each process would run the whole study alone and overwrite the outputs of the others."""
     if "mpi4py" in run_python("-c", "import importlib.util as u; print(u.find_spec('mpi4py'))")[1]:
         pytest.skip("mpi4py is installed here")
     code, _, err = run_study(QUICK_CASE, tmp_path / "output", *flags, PMI_RANK="0", PMI_SIZE="2")

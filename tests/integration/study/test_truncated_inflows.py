@@ -101,7 +101,7 @@ def test_cuts_above_the_cost_to_go_are_measured_and_reported(tmp_path, method):
 
 
 def test_bound_is_valid_for_raw_inflows(tmp_path):
-    """With the slack of `penalty` in both LPs: truncated training never claims more than raw inflows cost."""
+    """With the slack of `penalty` in both LPs, truncated training never claims more than the cost with raw inflows."""
     for seed in range(4):
         folder = tmp_path / str(seed)
         _, truncated, _ = trained(folder, "truncation_with_penalty", seed=seed)

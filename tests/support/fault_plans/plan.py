@@ -1,4 +1,4 @@
-"""Fault plans: the ranks that a plan starts one by one, the registry, and checks of what survivors report."""
+"""Fault plans: the ranks that a plan starts one by one, the registry, and checks of the survivors' reports."""
 
 import hashlib
 import json
@@ -251,7 +251,7 @@ PlanFunction: TypeAlias = Callable[[Ranks, Params], Sequence[str]]
 
 
 class NotPermittedError(Exception):
-    """The plan needs something that this machine does not allow; the text says what."""
+    """The plan needs a permission that this machine lacks; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ def registered() -> Mapping[str, FaultPlan]:
     return _registry
 
 
-# Checks of what survivors report; each returns descriptions of what is wrong.
+# Checks of the survivors' reports; each returns descriptions of violations.
 
 
 BOUND_S = 2.0
@@ -301,7 +301,7 @@ BOUND_S = 2.0
 def check_failure(
     survivor: PlanProcess, error: str, failed: PlanProcess, operations: Sequence[str], words: Sequence[str] = ()
 ) -> list[str]:
-    """Check that the error names the failed rank, its host and pid, and the call; later calls must raise, too."""
+    """Check that the error names the failed rank, its host and pid, and the call, and that later calls raise."""
     saw = survivor.wait_for("saw")
     if saw["error"] != error:
         return [f"rank {survivor.rank}: expected {error} about rank {failed.rank}, got {saw}"]
@@ -319,7 +319,7 @@ def check_failure(
 
 
 def check_message(survivor: PlanProcess, error: str, words: Sequence[str]) -> list[str]:
-    """Check that the error has that type and says those words, and that later calls are refused."""
+    """Check the type and words of the error, and that later calls are refused."""
     saw = survivor.wait_for("saw")
     if saw["error"] != error:
         return [f"rank {survivor.rank}: expected {error}, got {saw}"]

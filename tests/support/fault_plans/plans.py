@@ -75,7 +75,7 @@ def _first_refused(ranks: Ranks, twins: Sequence[PlanProcess]) -> PlanProcess:
 
 
 def right_bits(process: PlanProcess, size: int) -> list[str]:
-    """Check that the rank ran `PROGRAM` and got what every rank must get."""
+    """Check that the rank ran `PROGRAM` with the correct results."""
     right = process.wait_for("value")["value"] == expected_digest(size, SEED, LENGTH)
     return [] if right else [f"rank {process.rank} has other bits"]
 
@@ -259,7 +259,7 @@ def stop_and_continue(ranks: Ranks, params: Params) -> Sequence[str]:
     for _ in range(STOPS):
         victim.send_signal(signal.SIGSTOP)
         for process in processes:
-            process.wait_until_asleep()  # the others have got as far as they can without the victim
+            process.wait_until_asleep()  # the others have advanced as far as possible without the victim
         victim.send_signal(signal.SIGCONT)
     expected = expected_digest(ranks.setting.size, seed, length)
     wrong = [process.rank for process in processes if process.wait_for("value")["value"] != expected]
@@ -301,7 +301,7 @@ def operation_limit(ranks: Ranks, params: Params) -> Sequence[str]:
 
 
 REASON = "no convergence in step 87"
-INTERRUPT_BOUND_S = 1.0  # the contract says 200 ms; on a busy machine the process may be scheduled later
+INTERRUPT_BOUND_S = 1.0  # the contract allows 200 ms; on a busy machine the process may be scheduled later
 
 
 def _one_victim(size: int, depth: Depth) -> Sequence[Params]:

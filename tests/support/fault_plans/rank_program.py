@@ -80,7 +80,7 @@ PreparedCall: TypeAlias = Callable[[], object]
 
 
 def prepare(operation: str, comm: Backend, nbytes: int, root: int, *, torn: bool = False) -> PreparedCall:
-    """Make the buffers now, so that only the call itself is left.
+    """Allocate the buffers in advance, so that only the call itself remains.
 
     torn: reading this rank's data kills its process half-way.
     """
@@ -148,11 +148,11 @@ PUBLIC_NAMES: Mapping[str, str] = {name: name for name in OPERATIONS} | {"gather
 WITH_PAYLOAD = ("allgatherv", "allreduce", "broadcast", "gather_into_region")
 
 
-# What the ranks of a fault plan do; the plan selects an action by name.
+# Actions of the ranks of a fault plan, which selects one by name.
 
 
 def lose_a_rank(script: Script) -> None:
-    """Lose one rank before, in or after a collective; the others report what they see."""
+    """Lose one rank before, in or after a collective; the others report their errors."""
     script.comm.barrier()
     moment = script.task["moment"]
     call = _prepare(script, torn=moment == "torn" and script.is_victim)
@@ -175,7 +175,7 @@ def _die_after(script: Script, call: PreparedCall) -> None:
 
 
 def _die_waiting(script: Script, call: PreparedCall) -> None:
-    """Wait in the call for a rank that holds out, until the parent kills this one.
+    """Wait in the call for a rank that does not join it, until the parent kills this one.
 
     Its data may be complete by then, so that the others can get that call done; the next one must fail.
     """
@@ -305,7 +305,7 @@ def run_random_program(script: Script) -> None:
 
 
 def allocate(script: Script) -> None:
-    """Ask for a region that does not fit, then go on."""
+    """Request a region that does not fit, then continue."""
     script.expect_failure(lambda: script.comm.create_shared_region(script.task["nbytes"], "u1"))
 
 

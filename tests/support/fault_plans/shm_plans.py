@@ -81,7 +81,7 @@ def invalid_segment(ranks: Ranks, params: Params) -> Sequence[str]:
     content = {"empty": b"", "zeros": bytes(1 << 20), "text": b"not a segment\n" * 10_000}[params["content"]]
     segment = SHM_FOLDER / ranks.world
     segment.write_bytes(content)
-    segment.chmod(0o600)  # as ranks make them: what others can write is refused, not taken over
+    segment.chmod(0o600)  # with the permissions that ranks use: a segment that others can write is refused
     return _run_world(ranks)
 
 
@@ -101,7 +101,7 @@ def live_segment(ranks: Ranks, params: Params) -> Sequence[str]:
 
 @fault("shm_unlinked_early", (4,), grid=_rendezvous_grid, backend="shm")
 def unlinked_early(ranks: Ranks, params: Params) -> Sequence[str]:
-    """Check that no name is left to leave behind once all ranks have joined."""
+    """Check that no name remains once all ranks have joined."""
     ranks.options = {"COBRE_SHM_RENDEZVOUS": params["rendezvous"]}
     task = {"action": "let_wait", "operation": "gather_into_region", "nbytes": 1000, "victim": 0}
     processes = ranks.start_all(task)
@@ -125,7 +125,7 @@ def creator_dies(ranks: Ranks, _params: Params) -> Sequence[str]:
 
 @fault("shm_no_space_for_region", (4,), grid=lambda _size, _depth: ({"mib": 40},), backend="shm")
 def no_space_for_region(ranks: Ranks, params: Params) -> Sequence[str]:
-    """Create a region that does not fit: every rank alike gets sizes and advice, and the world goes on."""
+    """Create a region that does not fit: every rank gets sizes and advice, and the world continues."""
     with small_shm(params["mib"]) as prefix:
         ranks.prefix = prefix
         processes = ranks.start_all({"action": "allocate", "nbytes": 64 * MIB})
@@ -142,7 +142,7 @@ def _not_allocated(process: PlanProcess) -> list[str]:
 
 @fault("shm_no_space_for_world", (4,), grid=lambda _size, _depth: ({"mib": 1},), backend="shm")
 def no_space_for_world(ranks: Ranks, params: Params) -> Sequence[str]:
-    """Leave no room for the window: no rank joins, and rank 0 says why."""
+    """Leave no room for the window: no rank joins, and rank 0 gives the reason."""
     with small_shm(params["mib"]) as prefix:
         ranks.prefix = prefix
         processes = ranks.start_all(PROGRAM, connect_timeout_s=2.0)
@@ -184,7 +184,7 @@ def variables(ranks: Ranks, params: Params) -> Sequence[str]:
     return [line for row, process in processes for line in check_refused(process, row.error, row.words)]
 
 
-# Wrong `COBRE_SHM_*` variables, and what must be said about each.
+# Wrong `COBRE_SHM_*` variables, and the required words about each.
 
 
 MISSING = "MissingConfigurationError"

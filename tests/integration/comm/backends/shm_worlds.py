@@ -1,4 +1,4 @@
-"""Ranks on one machine that were started without a launcher, and their rendezvous as seen from outside."""
+"""Ranks on one machine started without a launcher, and views of their rendezvous from outside."""
 
 import os
 import secrets
@@ -70,7 +70,7 @@ def segment_of(name):
 
 @contextmanager
 def fresh_name():
-    """Yield an unused name for a world; remove everything of that name afterwards."""
+    """Yield an unused name for a world, and remove all its files afterwards."""
     chosen = f"cobre-test-{secrets.token_hex(6)}"
     yield chosen
     for left in names(chosen):

@@ -1,4 +1,4 @@
-"""The thread that writes heartbeats allocates nothing: a fork copies the allocator's locks as it finds them."""
+"""The heartbeat thread must not allocate: a fork would copy a locked allocator."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ import pytest
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
-# Counts what threads other than the first one allocate.
+# Counts allocations of all threads except the first one.
 COUNTER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -77,7 +77,7 @@ def test_segment_of_another_version_of_cobre_is_refused(name):
 def test_truncated_segment_is_refused(name):
     first = start_rank(name, 0, RENDEZVOUS="name")
     wait_until(lambda: names(name), "rank 0 waits")
-    os.kill(first.pid, signal.SIGSTOP)  # it would touch what is cut off
+    os.kill(first.pid, signal.SIGSTOP)  # it would touch the truncated part
     os.truncate(SHM / name, 4096)
     _, out, err = finish(start_rank(name, 1))
     first.kill()

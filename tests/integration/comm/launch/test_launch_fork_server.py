@@ -1,4 +1,4 @@
-"""Ranks that a fork server forks: when it is used, when not, and what its end means for them."""
+"""The fork server: when it is used, and how its end affects ranks."""
 
 import contextlib
 import logging
@@ -110,7 +110,7 @@ def test_no_fork_server_without_pidfds(monkeypatch):
 
 
 def test_output_printed_while_loading_is_attributed_to_rank_0_without_blocking(module):
-    """A megabyte is more than any pipe holds."""
+    """A megabyte exceeds the capacity of any pipe."""
     name = module("import sys\nprint('x' * 1_000_000)\nsys.stderr.write('y' * 1_000_000 + '\\n')\n")
     said = []
     launch.run(parents, 2, preload=[name], output=lambda *words: said.append(words))
@@ -169,7 +169,7 @@ def test_ranks_hold_no_descriptors_of_each_other():
 
 
 def test_fork_server_ignores_job_wide_signal():
-    """A batch system sends SIGTERM to all of them; ranks end in their own way."""
+    """A batch system sends SIGTERM to all processes of a job; ranks handle it themselves."""
 
     def ends_in_its_own_way(comm):
         came = threading.Event()
@@ -257,7 +257,7 @@ def test_fork_server_killed_at_any_moment_leaves_no_process(tmp_path, victim, at
     script.write_text(WORLD)
     launcher = start_python(script, env=os.environ | {MARK: mark})
     wait_until(lambda: launcher.poll() is not None or find(mark, "fork-server"), "there is a fork server")
-    time.sleep(random.Random(mark).random() * 0.8)  # the instant is what the test is about
+    time.sleep(random.Random(mark).random() * 0.8)  # the test is about this instant
     forks = find(mark, "fork-server")
     chosen = {
         "the fork server": forks[:1],

@@ -198,7 +198,7 @@ def test_script_needs_no_main_guard_and_may_import_its_siblings(tmp_path):
     folder.mkdir()
     (folder / "sibling.py").write_text("STEP = 7\n")
     (folder / "script.py").write_text(SCRIPT)
-    # Libraries come before what happens to lie in the current folder, as they do for the script itself.
+    # Libraries take precedence over modules in the current folder, as for the script itself.
     (tmp_path / "numpy.py").write_text("raise ImportError('the wrong numpy')\n")
     code, out, err = run_python(folder / "script.py", cwd=tmp_path)
     assert (code, out) == (0, "[100, 107] True\n"), err

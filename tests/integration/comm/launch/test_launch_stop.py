@@ -12,7 +12,7 @@ from cobre.comm import launch
 from cobre.comm.launch import launcher
 from cobre.comm.launch.spawning import child_command
 
-# Every rank announces its pid as a file, then waits for ever.
+# Every rank announces its pid as a file, then waits forever.
 WAITS = """
 import os, pathlib, signal, sys, time
 from cobre.comm import create_communicator
@@ -246,7 +246,7 @@ def test_processes_started_by_ranks_end_with_the_parent(tmp_path, folder, how):
 
 
 def test_rank_in_native_code_ends_with_the_parent(tmp_path, folder):
-    # One regular expression holds the interpreter for longer than any test lasts.
+    # One regular expression blocks the interpreter for longer than any test.
     process = start_function(tmp_path, folder, "import re; re.match(r'(a+)+$', 'a' * 60 + 'b')")
     pids = wait_for_pids(folder, 2)
     process.kill()

@@ -1,4 +1,4 @@
-"""Messages of the launcher at limits of the system: the advice must be right."""
+"""Launcher messages at system limits, with correct advice."""
 
 import os
 import re
@@ -179,7 +179,7 @@ def test_rank_stopped_before_joining_is_blamed(backend):
 
 
 def test_rank_failing_before_joining_is_the_cause():
-    """The other ranks report it missing, too, but its own error says more."""
+    """The other ranks also report it missing, but its own error is more specific."""
     limit = {"COBRE_TCP_CONNECT_TIMEOUT_SECS": "1"}
 
     class Fails:

@@ -9,7 +9,7 @@ from cobre.comm import TcpConfig
 
 SIZE = 3
 TIMEOUT_S = 2.0
-SLACK_S = 15.0  # a busy machine may be slow; without a limit of ours the kernel would wait for a quarter of an hour
+SLACK_S = 15.0  # generous for a busy machine; without our limit the kernel would wait for a quarter of an hour
 
 needs_hosts = pytest.mark.skipif(not is_permitted(), reason=NOT_PERMITTED)
 
@@ -33,7 +33,7 @@ class NetworkWorld:
         return [self.start(rank, action, **options) for rank in range(options.get("size", SIZE))]
 
     def run_all(self, action, **options):
-        """Start all ranks, and wait until they have met and are at work."""
+        """Start all ranks, and wait until they have met and started work."""
         ranks = self.start_all(action, **options)
         for rank in ranks:
             rank.wait_for("running")

@@ -50,7 +50,7 @@ class Rank:
         self.process.stdin.flush()
 
     def kill(self):
-        """Kill it at once, with everything that it has started."""
+        """Kill the rank and all its descendants at once."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from cobre.comm import BackendError, CollectiveFailedError, create_communicator
 
-LARGE = 4_000_000  # bytes: more than all socket buffers hold
+LARGE = 4_000_000  # bytes, more than the capacity of all socket buffers
 
 
 def say(**event):
     who = {"rank": int(os.environ["COBRE_TCP_RANK"]), "pid": os.getpid(), "at": time.monotonic()}
-    # In one piece: the watch's thread may log while the caller's speaks.
+    # One write: the liveness thread may log at the same time.
     os.write(1, f"{json.dumps({**who, **event})}\n".encode())
 
 
@@ -49,7 +49,7 @@ def late_coordinator(comm):
 
 
 def die_with_a_child(comm):
-    """Kill the last rank after it forks a child that outlives it; its connections must end with it all the same."""
+    """Kill the last rank after it forks a child that outlives it; its connections must still end with it."""
     comm.barrier()
     if comm.rank == comm.size - 1:
         if os.fork() == 0:

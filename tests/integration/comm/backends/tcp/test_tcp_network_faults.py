@@ -1,4 +1,4 @@
-"""Faults of a real network during a run: every rank is informed in time, with the name of the lost rank."""
+"""Faults of a real network during a run: every rank raises in time and names the lost rank."""
 
 import time
 
@@ -11,7 +11,7 @@ LIMIT_S = 60.0  # far above every bound here: only a closed connection can tell 
 
 
 def lost(seen, rank):
-    """Return whether the error says that the rank was silent, on which host, and for how long."""
+    """Return whether the error names the silent rank, its host and the duration of the silence."""
     return (
         (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [rank])
         and f"rank {rank} (host cobre{rank}-" in seen["message"]
@@ -74,7 +74,7 @@ def test_black_hole_is_reported_on_both_sides(world, action):
 
 
 def test_black_hole_towards_coordinator_is_reported(world):
-    """The coordinator receives nothing from the worker, and can still send it the error."""
+    """The coordinator receives nothing from the worker, but can still send the error."""
     ranks = world.run_all("barriers")
     begin = time.monotonic()
     world.network.swallow(2, inward=False)
@@ -84,7 +84,7 @@ def test_black_hole_towards_coordinator_is_reported(world):
 
 
 def test_black_hole_towards_worker_is_reported(world):
-    """The worker gives up first, and says why; the others raise the error although they get every heartbeat."""
+    """The worker gives up first and reports the reason; the others raise it although they receive every heartbeat."""
     ranks = world.run_all("barriers")
     begin = time.monotonic()
     world.network.swallow(2, outward=False)

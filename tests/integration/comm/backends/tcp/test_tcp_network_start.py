@@ -11,7 +11,7 @@ CONNECT_S = 3.0
 
 
 def refused(rank, *words):
-    """Assert that the rank was refused with a message that contains these words; return the event."""
+    """Assert that the rank was refused with these words; return the event."""
     seen = rank.wait_for("refused")
     for word in words:
         assert word in seen["message"], seen

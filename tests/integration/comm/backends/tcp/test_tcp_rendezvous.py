@@ -1,4 +1,4 @@
-"""Rendezvous of tcp ranks, and what it refuses."""
+"""Rendezvous of tcp ranks, with invalid ranks, secrets and addresses."""
 
 import logging
 import socket

@@ -52,7 +52,7 @@ def broadcast(comm, root):
 
 @pytest.mark.parametrize("hosts_of", [(0, 1), (0, 1, 2), (0, 1, 0, 1), (0, 1, 1, 0, 2), (0, 0, 1, 1, 1, 2)])
 def test_rank_order_across_hosts_does_not_change_bits(monkeypatch, hosts_of):
-    """Two hosts are a ring as well; a host may have one rank or several; counts differ, some are 0."""
+    """Rings of two and more hosts with one or several ranks; counts differ, and some are 0."""
     monkeypatch.setattr(
         node_group, "_memory_identity", lambda config: bytes([hosts_of[config.rank]]) * node_group.IDENTITY_BYTES
     )
@@ -81,7 +81,7 @@ def sent_and_received(channel):
 
 
 def test_every_host_sends_and_receives_each_block_once():
-    """A gather: all blocks but the neighbour's own. A broadcast: once, and not back to the root."""
+    """Gathers send all blocks except the neighbour's own; broadcasts do not return to the root."""
     with tcp_world(4, ranks_per_host=1) as world:
         communicators = results(world.start_all())
         assert all(world.everywhere(communicators, gather))
@@ -209,7 +209,7 @@ def test_neighbours_encrypt_if_the_coordinator_does():
 
 def test_missing_certificate_falls_back_to_star(caplog):
     with tcp_world(3, ranks_per_host=1, coordinator=tls_address()) as world:
-        # Without a CA of its own the coordinator asks workers for no certificate.
+        # Without a CA the coordinator requests no certificates from workers.
         files = (CERTIFICATE, CA | CERTIFICATE, CA)
         communicators = results([world.start(rank, **files[rank]) for rank in range(3)])
         assert all(ring_of(comm) is None for comm in communicators)
@@ -237,7 +237,7 @@ def stranger_handshake(sock, secret, rank, link, token):
 
 
 def test_strangers_neither_join_nor_stall_the_ring(monkeypatch, caplog):
-    """Idle ones, more than are kept; garbage; a wrong secret; the right one with another rank, purpose or token."""
+    """Too many idle connections, garbage, a wrong secret, and the right one with a wrong rank, purpose or token."""
     dial, strangers = ring_rendezvous._dial, []
 
     def dial_among_strangers(config, offer, local):
@@ -406,7 +406,7 @@ def read_all(reader):
 
 
 def test_writer_sends_no_more_than_has_arrived(pair):
-    """Across items and headers, whatever the pieces in which they arrive."""
+    """Across items and headers, for any fragmentation."""
     blocks = [memoryview(bytes([number]) * (number * 3)) for number in range(1, 8)]
     stream = b"".join(blocks)
     reader_side, writer_side = socket.socketpair()
@@ -426,7 +426,7 @@ def test_writer_sends_no_more_than_has_arrived(pair):
 
 
 def test_frames_do_not_depend_on_how_a_block_is_laid_out(monkeypatch):
-    """Displacements are each rank's own affair: headers must be at the same bytes of the stream everywhere."""
+    """Displacements are local to a rank; headers must be at the same bytes of every stream."""
     monkeypatch.setattr(ring_transport, "MAX_FRAME_DATA_BYTES", 10)
     whole = memoryview(bytes(range(33)))
     layouts = [[whole], [whole[:7], whole[7:7], whole[7:25], whole[25:]], [whole[:10], whole[10:20], whole[20:]]]

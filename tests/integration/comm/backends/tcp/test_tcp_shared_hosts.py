@@ -1,4 +1,4 @@
-"""Ranks of one tcp world that share memory: which ones do, what moves between hosts, and how deaths are reported."""
+"""Ranks of a tcp world that share memory: who shares, traffic between hosts, and reports of deaths."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ def test_ranks_per_host_splits_a_host():
 
 @pytest.mark.parametrize("hosts_of", [(0, 1, 0, 1), (0, 1, 1, 0, 2), (0, 0, 1, 1, 1)])
 def test_rank_order_across_hosts_does_not_change_bits(monkeypatch, hosts_of):
-    """Slurm may deal out tasks in turn; a host may have one rank only."""
+    """Slurm may distribute tasks cyclically; a host may have a single rank."""
     monkeypatch.setattr(
         node_group, "_memory_identity", lambda config: bytes([hosts_of[config.rank]]) * node_group.IDENTITY_BYTES
     )

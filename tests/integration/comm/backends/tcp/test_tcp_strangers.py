@@ -55,7 +55,7 @@ def test_worker_whose_handshake_has_begun_is_not_dropped_for_strangers(monkeypat
             while not proof:
                 proof = handshake.receive(sock.recv(handshake.needed))
             strangers = [world.connect() for _ in range(100)]
-            # Some hold another secret, some repeat what they have overheard, most say nothing.
+            # Some have another secret, some replay recorded messages, most are silent.
             guess = WorkerHandshake(1, 2, "", b"another secret", link, b"instance of once")
             for stranger in strangers[::3]:
                 with contextlib.suppress(OSError):  # it was dropped already

@@ -50,7 +50,7 @@ def test_oversized_region_is_refused_on_all_ranks():
 
 
 def joined_by_hand(world):
-    """Join as rank 1 by hand, up to the start; return the connections by link."""
+    """Join as rank 1 without a communicator, up to the start; return the connections by link."""
     socks = {}
     for link in (Link.CONTROL, Link.DATA):
         socks[link] = world.connect()
