@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "comm_types.hpp"
+#include "hash.hpp"
 #include "process.hpp"
 #include "shm_transport.hpp"
 

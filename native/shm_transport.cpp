@@ -12,6 +12,7 @@
 #include <limits>
 #include <optional>
 
+#include "hash.hpp"
 #include "process.hpp"
 
 namespace cobre::shm {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "comm_types.hpp"
+#include "hash.hpp"
 #include "lp_dense_simplex.hpp"
 #include "lp_kernels.hpp"
 #include "lp_sparse_simplex.hpp"
