@@ -22,7 +22,7 @@ from cobre.comm.machine import (
     Finding,
     MpiLibrary,
     _shared_memory,
-    describe,
+    describe_mpi,
     inspect_network,
     loopback_problem,
     resolve,
@@ -98,13 +98,13 @@ def test_missing_mpi_names_the_commands_that_install_it():
     found = check_mpi(MpiLibrary(problem="mpi4py is not installed"))
     assert not found.is_usable
     assert "pip install 'pycobre[hpc]'" in found.advice
-    assert finding(describe(MpiLibrary(problem="x"), {}), "mpiexec").advice.startswith("pip install")
+    assert finding(describe_mpi(MpiLibrary(problem="x"), {}), "mpiexec").advice.startswith("pip install")
 
 
 def test_launchers_are_recognised():
-    started = describe(MpiLibrary(), {"PMI_RANK": "1", "PMI_SIZE": "4"})
+    started = describe_mpi(MpiLibrary(), {"PMI_RANK": "1", "PMI_SIZE": "4"})
     assert "rank 1, PMI_SIZE=4" in finding(started, "launcher").text
-    alone = describe(MpiLibrary(), {"SLURM_PROCID": "0"})
+    alone = describe_mpi(MpiLibrary(), {"SLURM_PROCID": "0"})
     assert "SLURM_PROCID is set" in finding(alone, "launcher").text
 
 

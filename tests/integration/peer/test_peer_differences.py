@@ -51,7 +51,7 @@ def bounded(lower: float | None, upper: float | None):
 
     def write(folder: Path) -> None:
         write_case(folder, system(), 1, 4)
-        (folder / "constraints").mkdir()
+        (folder / "constraints").mkdir(exist_ok=True)
         slack = {"enabled": True, "penalty": 5.0}
         constraint = {"id": 0, "name": "flow", "expression": "hydro_turbined(0)", "slack": slack}
         document = json.dumps({"constraints": [constraint]})
@@ -74,7 +74,7 @@ def diverted(folder: Path) -> None:
         file["hydros"][0]["penalties"] = {"diversion_cost": 0.7, "spillage_cost": 0.3}
 
     change(folder / "system" / "hydros.json", divert)
-    (folder / "constraints").mkdir()
+    (folder / "constraints").mkdir(exist_ok=True)
     columns = {"hydro_id": pa.array([0] * STAGES, pa.int32()), "stage_id": pa.array(range(STAGES), pa.int32())}
     columns["min_diversion_m3s"] = pa.array([15.0] * STAGES, pa.float64())
     pq.write_table(pa.table(columns), folder / "constraints" / "hydro_bounds.parquet", compression="zstd")

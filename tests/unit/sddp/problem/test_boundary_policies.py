@@ -149,7 +149,7 @@ def priced_context(folder, overrides):
         comm=comm,
         problem=problem,
         sampler=noise.training_sampler,
-        pool=BoundaryCutPool(comm, problem, rows),
+        state=replace(plain.state, pool=BoundaryCutPool(comm, problem, rows)),
     )
     for number, stage in enumerate(problem.stages):
         context.solver.load(number, stage.program)

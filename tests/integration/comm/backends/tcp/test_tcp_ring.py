@@ -392,7 +392,7 @@ def test_blocks_arrive_at_their_displacements(pair, kind):
     targets = [bytearray(8), bytearray(3)]
     expected = [ring_header(5, 11), *map(memoryview, targets)]
     reader = kind(Channel(pair[0], Peer(3)), expected)
-    assert b"".join(reader.first(2)) == bytes(len(ring_header(5, 11)) + 8)
+    assert b"".join(reader.first_items(2)) == bytes(len(ring_header(5, 11)) + 8)
     pair[1].sendall(ring_header(5, 11) + b"12345678abc" + b"the next call")
     read_all(reader)
     assert targets == [b"12345678", b"abc"]
