@@ -53,7 +53,7 @@ def test_every_entity_is_offered(tab, study):
     assert sorted(offered) == sorted(known)
 
 
-def test_a_plant_is_found_by_a_part_of_its_name(tab, study):
+def test_plant_is_found_by_a_part_of_its_name(tab, study):
     name = study["entities"]["hydros"][5]["name"]
     typed(tab, name.lower()[1:])
     tab.press("Enter")
@@ -85,7 +85,7 @@ def test_buses_and_lines_in_the_explorer(tab, study, kind, expected):
     assert set(expected) <= set(headings(tab))
 
 
-def test_the_chart_has_the_numbers_of_the_tables(tab, report, study):
+def test_chart_has_the_numbers_of_the_tables(tab, report, study):
     hydro = study["entities"]["hydros"][2]
     tab.value(f'location.hash = "hydros-{hydro["id"]}"')
     shown(tab, hydro["name"])

@@ -3,7 +3,7 @@
 import json
 
 
-def test_a_click_on_a_plant_shows_it(tab):
+def test_click_on_a_plant_shows_it(tab):
     name = tab.value("""(() => { const link = document.querySelector("#system-map a[href='#hydros-2']");
       link.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}));
       return link.querySelector("title").textContent.split(",")[0]; })()""")

@@ -69,7 +69,7 @@ def test_it_opens_without_errors_and_without_a_network(tab, report):
 
 
 @pytest.mark.parametrize("chart", ["bounds", "storage", "mix"])
-def test_the_pointer_shows_numbers(tab, chart):
+def test_pointer_shows_numbers(tab, chart):
     point = tab.value(POINT % {"chart": chart, "place": 4})
     tab.move_mouse(point["x"], point["y"])
     tab.until('!document.getElementById("tip").hidden')
@@ -100,7 +100,7 @@ def test_numbers_can_be_opened_as_a_table(tab):
     assert rows[1].startswith("2030-01")
 
 
-def test_a_chart_is_enlarged_and_closed_by_the_keyboard(tab):
+def test_chart_is_enlarged_and_closed_by_the_keyboard(tab):
     tab.value('document.querySelector("#storage .tools button").focus()')
     tab.press("Enter")
     tab.until('document.getElementById("large").open')
@@ -153,7 +153,7 @@ def test_lines_and_bars_stand_out(tab, scheme):
     assert weak == []
 
 
-def test_the_button_changes_the_colours(tab):
+def test_button_changes_the_colours(tab):
     before = tab.value("getComputedStyle(document.body).backgroundColor")
     assert tab.value('document.getElementById("theme").innerText') == "Dark"
     tab.value('document.getElementById("theme").click()')

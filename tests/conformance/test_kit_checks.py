@@ -62,7 +62,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("identifier,params,values,words", WRONG)
-def test_a_wrong_value_is_rejected_with_what_is_wrong(identifier, params, values, words):
+def test_wrong_value_is_rejected_with_what_is_wrong(identifier, params, values, words):
     assert words in find_case(identifier).judge(params, values)
 
 
@@ -111,7 +111,7 @@ def test_reports_of_survivors_are_judged(speaking):
     )
 
 
-def test_a_rank_that_does_not_report_or_end_stops_its_plan(speaking):
+def test_rank_that_does_not_report_or_end_stops_its_plan(speaking):
     ended = speaking({"event": "joined"})
     for _ in range(2):
         with pytest.raises(PlanError, match=r"ended without 'saw': {\"event\": \"joined\"}"):
@@ -167,7 +167,7 @@ def run_program(*words):
         ((FAULT_TABLE,), 20, ["faults/kill", "4,5"]),
     ],
 )
-def test_the_programs_list_cases_and_plans_with_their_clauses(program, least, entry):
+def test_programs_list_cases_and_plans_with_their_clauses(program, least, entry):
     done = run_program(*program, "--list")
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and len(lines) > least
@@ -182,7 +182,7 @@ def test_the_programs_list_cases_and_plans_with_their_clauses(program, least, en
         (MUTATION, "--ranks", "4", "--case", "WrongRank"),
     ],
 )
-def test_the_programs_run_what_the_options_select(words):
+def test_programs_run_what_the_options_select(words):
     done = run_program(*words, "--quick", "--backend", "shm", "--variant", "futex")
     assert done.returncode == 0 and " cells in " in done.stdout and ", 0 failed" in done.stdout, (
         done.stdout + done.stderr

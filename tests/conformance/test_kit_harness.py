@@ -58,7 +58,7 @@ def outcomes(results):
     return [(result.cell.case, result.outcome) for result in results if result.cell.group == "own"]
 
 
-def test_a_custom_starter():
+def test_custom_starter():
     results = list(run_setting(OWN, Depth.QUICK, "gather/*"))
     assert len(results) > 50
     assert all(result.outcome is Outcome.PASS for result in results), report.failures(results)
@@ -75,12 +75,12 @@ def test_wrong_values_fail_and_the_world_goes_on(own_cases):
     assert "expected 1, got 2" in report.failures(results)
 
 
-def test_a_value_that_cannot_be_judged_fails(own_cases):
+def test_value_that_cannot_be_judged_fails(own_cases):
     (result,) = [result for result in run_cells(OWN, [OWN.cell("own/odd")]) if result.cell.group == "own"]
     assert result.outcome is Outcome.FAIL and "the values cannot be judged: TypeError" in result.message
 
 
-def test_a_case_that_raises_fails_alone(own_cases):
+def test_case_that_raises_fails_alone(own_cases):
     cells = [OWN.cell("own/right", {"number": 1}), OWN.cell("own/raises"), OWN.cell("own/right", {"number": 2})]
     results = list(run_cells(OWN, cells))
     assert outcomes(results) == [
@@ -122,7 +122,7 @@ def test_wrong_ranks_and_sizes_are_reported(own_cases):
 
 
 @pytest.mark.parametrize(("what", "words"), [("crash", "code 17"), ("hang", "Timeout")])
-def test_a_rank_that_crashes_or_hangs_is_reported_in_its_case(what, words):
+def test_rank_that_crashes_or_hangs_is_reported_in_its_case(what, words):
     program = f"import bad_worlds; bad_worlds.main({what!r})"
     ran = run_python("-c", program, cwd=Path(__file__).parent)
     assert ran.returncode == 0, ran.stderr
@@ -262,7 +262,7 @@ def test_profiles_of_our_backends():
 ASKS = "from cobre.comm.testing.case import find_case; print(find_case('callers/forked_child').skip_reason())"
 
 
-def test_a_case_says_why_it_is_skipped_under_the_address_sanitizer():
+def test_case_says_why_it_is_skipped_under_the_address_sanitizer():
     compiler = shutil.which("gcc")
     name = compiler and subprocess.check_output([compiler, "-print-file-name=libasan.so"], text=True).strip()
     if not name or not Path(name).is_absolute():

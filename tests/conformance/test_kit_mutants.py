@@ -20,7 +20,7 @@ def test_every_mutant_is_rejected_by_the_cases_it_names():
 
 
 @pytest.mark.timeout(600)
-def test_the_control_passes_every_case():
+def test_control_passes_every_case():
     results = list(run_control(SHM))
     assert len(results) == 1
     assert not bad(results), report.failures(results)

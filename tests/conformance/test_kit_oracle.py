@@ -119,7 +119,7 @@ def test_every_clause_of_the_contract_has_a_case():
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
-def test_the_quick_grid_is_part_of_every_case_and_smaller_than_the_full_one(size):
+def test_quick_grid_is_part_of_every_case_and_smaller_than_the_full_one(size):
     for case in all_cases().values():
         quick, full = case.grid(size, Depth.QUICK), case.grid(size, Depth.FULL)
         assert len(quick) <= len(full)

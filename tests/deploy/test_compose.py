@@ -40,7 +40,7 @@ def test_all_ranks_together_give_the_digest_of_one_process(folder, network):
     assert summary["digest"] not in outcomes["rank1"][1], "only rank 0 prints"
 
 
-def test_a_wrong_secret_ends_all_ranks_with_an_error(folder, network):
+def test_wrong_secret_ends_all_ranks_with_an_error(folder, network):
     """Ranks 0 and 2 share one, rank 1 has another: no rank trains."""
     text = (folder / "compose.yaml").read_text()
     text = text.replace('COBRE_TCP_SIZE: "3"', 'COBRE_TCP_SIZE: "3"\n  COBRE_TCP_CONNECT_TIMEOUT_SECS: "5"')

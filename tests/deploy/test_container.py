@@ -16,7 +16,7 @@ NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-priv
 
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(not is_permitted(), reason=NOT_PERMITTED)
-def test_a_study_runs_on_64_mb_of_shared_memory_without_rights(tmp_path):
+def test_study_runs_on_64_mb_of_shared_memory_without_rights(tmp_path):
     words = [
         sys.executable,
         "-m",
@@ -34,7 +34,7 @@ def test_a_study_runs_on_64_mb_of_shared_memory_without_rights(tmp_path):
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["iterations"] == 2
 
 
-def test_the_image_copies_all_that_the_build_reads():
+def test_image_copies_all_that_the_build_reads():
     dockerfile = (DEPLOY / "Dockerfile").read_text()
     lines = re.findall(r"^COPY (?!--from)(.*)$", dockerfile, re.MULTILINE)
     copied = {word for line in lines for word in line.split()[:-1]}

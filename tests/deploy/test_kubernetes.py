@@ -54,7 +54,7 @@ def test_every_pod_is_a_rank_of_one_world(kinds):
     assert configs[0].run_id
 
 
-def test_the_coordinator_is_the_name_of_the_first_pod(kinds):
+def test_coordinator_is_the_name_of_the_first_pod(kinds):
     coordinator = environment(pod_template(kinds), 0)["COBRE_TCP_COORDINATOR"]
     if "Job" in kinds:
         job, service = kinds["Job"]["metadata"]["name"], kinds["Service"]["metadata"]["name"]
@@ -77,7 +77,7 @@ def test_labels_select_the_pods(kinds):
         assert kinds["Service"]["spec"]["selector"] == labels
 
 
-def test_the_network_policy_allows_only_ranks_and_name_resolution(kinds):
+def test_network_policy_allows_only_ranks_and_name_resolution(kinds):
     port = int(environment(pod_template(kinds), 0)["COBRE_TCP_PORT"])
     policy = kinds["NetworkPolicy"]["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
@@ -87,7 +87,7 @@ def test_the_network_policy_allows_only_ranks_and_name_resolution(kinds):
     assert {(entry["protocol"], entry["port"]) for entry in names["ports"]} == {("UDP", 53), ("TCP", 53)}
 
 
-def test_the_secret_is_mounted_where_ranks_read_it_with_an_accepted_mode(kinds, tmp_path):
+def test_secret_is_mounted_where_ranks_read_it_with_an_accepted_mode(kinds, tmp_path):
     spec = pod_template(kinds)["spec"]
     [volume] = [volume["secret"] for volume in spec["volumes"] if "secret" in volume]
     assert volume["secretName"] == kinds["Secret"]["metadata"]["name"]
@@ -102,7 +102,7 @@ def test_the_secret_is_mounted_where_ranks_read_it_with_an_accepted_mode(kinds, 
     assert load_secret(config) == b"0123456789abcdef"
 
 
-def test_the_secret_of_the_kept_file_is_refused(kinds, tmp_path):
+def test_secret_of_the_kept_file_is_refused(kinds, tmp_path):
     """Applied unchanged, it gives an error, not a run that any process could join."""
     assert kinds["Secret"]["stringData"]["secret"] == UNUSABLE_SECRET
     file = tmp_path / "secret"

@@ -25,12 +25,12 @@ def test_files_in_deploy_equal_the_printed_ones(name):
         (["slurm", "--mpi"], "slurm-mpi.sh"),
     ],
 )
-def test_the_command_prints_the_same(words, name):
+def test_command_prints_the_same(words, name):
     assert cobre("launch", *words, "--ranks", 4) == (DEPLOY / name).read_text()
 
 
 @pytest.mark.parametrize(("words", "name"), [([], "kubernetes.yaml"), (["--jobset"], "jobset.yaml")])
-def test_a_manifest_has_a_new_secret_each_time(words, name):
+def test_manifest_has_a_new_secret_each_time(words, name):
     texts = [cobre("launch", "k8s", "--ranks", 4, *words) for _ in range(2)]
     secrets = [documents(text)["Secret"]["stringData"]["secret"] for text in texts]
     assert len(set(secrets)) == 2
@@ -39,7 +39,7 @@ def test_a_manifest_has_a_new_secret_each_time(words, name):
     assert all(text.replace(secret, UNUSABLE_SECRET) == kept for text, secret in zip(texts, secrets, strict=True))
 
 
-def test_the_image_and_the_dockerfile_are_of_this_version():
+def test_image_and_the_dockerfile_are_of_this_version():
     tag = f"cobre:{package.__version__}"
     assert f"-t {tag} ." in (DEPLOY / "Dockerfile").read_text()
     for name in ("compose.yaml", "kubernetes.yaml", "jobset.yaml"):
@@ -73,7 +73,7 @@ AWKWARD_NAMES = ["true", "no", "on", "null", "y", "e1"]
 
 @pytest.mark.parametrize("name", AWKWARD_NAMES)
 @pytest.mark.parametrize("words", [["k8s"], ["k8s", "--jobset"]])
-def test_a_name_that_yaml_has_another_use_for_stays_a_text(words, name):
+def test_name_that_yaml_has_another_use_for_stays_a_text(words, name):
     """Compare all texts that contain `study` with those for this name."""
     plain, odd = (cobre("launch", *words, "--ranks", 2, "--name", one, "--case", one) for one in ("study", name))
     expected = [with_name(leaf, name) for leaf in leaves(list(yaml.safe_load_all(plain))) if not is_secret(leaf)]
@@ -113,13 +113,13 @@ def test_kubernetes_keeps_dollars_as_they_are():
 
 
 @pytest.mark.parametrize(("path", "seen"), [("-x", "./-x"), ("--help", "./--help"), ("x", "x")])
-def test_a_path_with_a_dash_is_no_option(path, seen):
+def test_path_with_a_dash_is_no_option(path, seen):
     for words in (["slurm"], ["slurm", "--mpi"]):
         script = cobre("launch", *words, "--ranks", 2, "--case", path, "--output", path)
         assert shlex.split(script.splitlines()[-2])[:5] == ["cobre", "run", seen, "--output", seen]
 
 
-def test_a_job_array_has_an_index_in_its_paths():
+def test_job_array_has_an_index_in_its_paths():
     words = ["slurm", "--ranks", 2, "--array", "1-8%2", "--case", "my cases/%a", "--output", "%a/$x"]
     script = cobre("launch", *words)
     assert "#SBATCH --array=1-8%2\n" in script
@@ -138,18 +138,18 @@ def test_a_job_array_has_an_index_in_its_paths():
         (["--mpi", "pmi 2"], "--mpi must be a name"),
     ],
 )
-def test_a_slurm_script_that_could_not_work_is_refused(words, said):
+def test_slurm_script_that_could_not_work_is_refused(words, said):
     done = cobre("launch", "slurm", "--ranks", 2, *words, check=False)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
-def test_a_job_is_requeued_only_on_request():
+def test_job_is_requeued_only_on_request():
     assert "scontrol requeue" not in cobre("launch", "slurm", "--ranks", 2)
     assert "scontrol requeue" in cobre("launch", "slurm", "--ranks", 2, "--requeue")
 
 
 @pytest.mark.parametrize("output", ["./results", "two words", "-o", "it's"])
-def test_the_comment_of_the_compose_file_makes_the_folder_that_it_uses(output, tmp_path):
+def test_comment_of_the_compose_file_makes_the_folder_that_it_uses(output, tmp_path):
     text = cobre("launch", "compose", "--ranks", 2, "--output", output)
     [line] = [line for line in text.splitlines() if "mkdir" in line]
     subprocess.run(["sh", "-c", line.lstrip("# ")], check=True, cwd=tmp_path, timeout=60)

@@ -66,7 +66,7 @@ def test_there_is_one_version():
     assert project["license"] == citation["license"]
 
 
-def test_the_changelog_keeps_its_form():
+def test_changelog_keeps_its_form():
     """*Unreleased* is first, then this version with the date of its citation."""
     text = (ROOT / "CHANGELOG.md").read_text()
     released = str(yaml.safe_load((ROOT / "CITATION.cff").read_text())["date-released"])

@@ -56,7 +56,7 @@ def test_jobset(version):
     kubernetes_validate.validate(job, version, strict=True)
 
 
-def test_a_wrong_manifest_would_be_noticed():
+def test_wrong_manifest_would_be_noticed():
     [job] = [d for d in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()) if d["kind"] == "Job"]
     job["spec"]["completionsMode"] = job["spec"].pop("completionMode")
     with pytest.raises(kubernetes_validate.ValidationError):

@@ -26,7 +26,7 @@ STEP = {
 }
 
 
-def test_a_task_learns_its_world_from_the_step():
+def test_task_learns_its_world_from_the_step():
     config, _ = select_backend(None, STEP | step_environment(STEP))
     assert config == TcpConfig("node07", rank=3, size=8, port=24567, run_id="1234567.0")
 
@@ -37,7 +37,7 @@ def test_what_the_user_set_stays():
     assert (config.coordinator, config.port, config.run_id, config.rank) == ("login", 4000, "mine", 3)
 
 
-def test_an_mpi_launcher_in_the_environment_does_not_win():
+def test_mpi_launcher_in_the_environment_does_not_win():
     environ = STEP | {"PMIX_RANK": "3"}
     config, _ = select_backend(None, environ | step_environment(environ))
     assert isinstance(config, TcpConfig)
@@ -57,7 +57,7 @@ def test_tasks_laid_out_by_hand_need_a_coordinator():
     assert "COBRE_TCP_RANK" in step_environment(environ | {"COBRE_TCP_COORDINATOR": "node08"})
 
 
-def test_a_list_that_cannot_be_read_is_named():
+def test_list_that_cannot_be_read_is_named():
     with pytest.raises(NoStepError, match=r"SLURM_STEP_NODELIST: 'node\[' is not a host list"):
         step_environment(STEP | {"SLURM_STEP_NODELIST": "node["})
 
@@ -69,13 +69,13 @@ def run_step(*words, **environ):
     )
 
 
-def test_the_wrapper_becomes_the_command():
+def test_wrapper_becomes_the_command():
     program = "import os; print(os.environ['COBRE_TCP_RANK'], os.environ['COBRE_TCP_COORDINATOR'])"
     done = run_step(sys.executable, "-c", program, **STEP | {"SLURM_STEP_NODELIST": "localhost,gpu1"})
     assert (done.returncode, done.stdout) == (0, "3 localhost\n"), done.stderr
 
 
-def test_a_first_node_that_cannot_be_resolved_is_reported_before_the_command_runs():
+def test_first_node_that_cannot_be_resolved_is_reported_before_the_command_runs():
     done = run_step(sys.executable, "-c", "print('ran')", **STEP | {"SLURM_STEP_NODELIST": "no-such-node.invalid"})
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot resolve no-such-node.invalid on host" in done.stderr
@@ -91,7 +91,7 @@ def test_a_first_node_that_cannot_be_resolved_is_reported_before_the_command_run
         ("MPI VERSION    : CRAY MPICH version 8.1.27", "cray_shasta"),
     ],
 )
-def test_the_srun_type_of_each_mpi(library, expected):
+def test_srun_type_of_each_mpi(library, expected):
     assert mpi_type(library) == expected
 
 
@@ -128,7 +128,7 @@ def single_digest(folder):
 
 
 @pytest.mark.timeout(240)
-def test_the_script_without_mpi_gives_the_digest_of_one_process(tmp_path):
+def test_script_without_mpi_gives_the_digest_of_one_process(tmp_path):
     ranks = 3
     options = ["--case", TWO_RESERVOIRS, "--output", tmp_path / "out", "--", "--iterations", 3]
     script = tmp_path / "job.sh"
@@ -143,7 +143,7 @@ def test_the_script_without_mpi_gives_the_digest_of_one_process(tmp_path):
     assert not list(tmp_path.glob(".cobre-secret*")), "the secret goes with the job"
 
 
-def test_the_secret_is_private_and_the_results_are_as_private_as_the_user_wants(tmp_path):
+def test_secret_is_private_and_the_results_are_as_private_as_the_user_wants(tmp_path):
     script = tmp_path / "job.sh"
     script.write_text(cobre("launch", "slurm", "--ranks", 1))
     environ = job_environment(tmp_path, 1, STEP_NODES="localhost")
@@ -153,7 +153,7 @@ def test_the_secret_is_private_and_the_results_are_as_private_as_the_user_wants(
     assert done.stdout.split() == ["0022", "600"], done.stderr
 
 
-def test_the_script_removes_its_secret_when_the_step_fails(tmp_path):
+def test_script_removes_its_secret_when_the_step_fails(tmp_path):
     script = tmp_path / "job.sh"
     script.write_text(cobre("launch", "slurm", "--ranks", 2, "--case", tmp_path / "no case"))
     environ = job_environment(tmp_path, 2, STEP_NODES="localhost")
@@ -165,7 +165,7 @@ def test_the_script_removes_its_secret_when_the_step_fails(tmp_path):
     assert not list(tmp_path.glob(".cobre-secret*"))
 
 
-def test_the_script_with_mpi_leaves_ranks_to_mpi(tmp_path):
+def test_script_with_mpi_leaves_ranks_to_mpi(tmp_path):
     """The site's launcher assigns the ranks; the script only names the backend."""
     script = tmp_path / "job.sh"
     script.write_text(cobre("launch", "slurm", "--mpi", "pmi2", "--ranks", 2))

@@ -89,18 +89,18 @@ def test_two_parts_train_two_policies(mpi, digests):
     assert (done.code, printed) == (0, expected), done.output
 
 
-def test_the_program_continues_with_its_own_messages(mpi):
+def test_program_continues_with_its_own_messages(mpi):
     done = mpi.run(3, "-c", BESIDE, str(CASE))
     assert (done.code, done.output.splitlines().count("right")) == (0, 3), done.output
 
 
-def test_an_invalid_case_can_be_caught(mpi, tmp_path):
+def test_invalid_case_can_be_caught(mpi, tmp_path):
     (tmp_path / "config.json").write_text("{}")
     done = mpi.run(4, "-c", CAUGHT, str(CASE), str(tmp_path))
     assert (done.code, done.output.splitlines().count("right")) == (0, 4), done.output
 
 
-def test_a_rank_that_fails_alone_ends_the_job(mpi):
+def test_rank_that_fails_alone_ends_the_job(mpi):
     done = mpi.run(2, "-c", ALONE_IN_THE_MIDDLE, str(CASE))
     assert done.code != 0
     assert "the callback gave up" in done.output

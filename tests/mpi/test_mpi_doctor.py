@@ -27,12 +27,12 @@ def test_two_ranks_are_tried_under_mpiexec(mpi):
     assert "2 ranks connected, reduced and gathered" in status["reason"]
 
 
-def test_a_library_that_does_not_load_is_reported_with_the_reason(mpich):
+def test_library_that_does_not_load_is_reported_with_the_reason(mpich):
     status = status_of_mpi(mpich, NO_SUCH_MPI)
     assert not status["is_usable"] and "MPI does not load: " in status["reason"], status
     assert "pip install mpich" in status["advice"]
 
 
-def test_a_rank_without_a_library_reports_it(mpich):
+def test_rank_without_a_library_reports_it(mpich):
     done = mpich.run_alone([mpich.python, "-c", JOIN], NO_SUCH_MPI)
     assert "BackendNotAvailableError" in done.output and "mpi4py cannot load an MPI library" in done.output

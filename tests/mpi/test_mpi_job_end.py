@@ -23,20 +23,20 @@ INTERRUPTED = 130
         ("close", ["for rank 1, which left after call #1", "allreduce call #2"]),
     ],
 )
-def test_a_rank_that_fails_ends_the_job(mpi, way, action, words):
+def test_rank_that_fails_ends_the_job(mpi, way, action, words):
     done = mpi.run(SIZE, PROGRAM, way, action)
     assert done.code != 0
     for word in words:
         assert word in done.output
 
 
-def test_the_reason_is_printed_once(mpi):
+def test_reason_is_printed_once(mpi):
     done = mpi.run(SIZE, PROGRAM, "fail_inside", "raise_error")
     assert done.output.count("Traceback (most recent call last)") == 1
     assert done.output.count("cobre.comm: run stopped") == 1
 
 
-def test_the_abort_does_not_overtake_the_reason(mpi, tmp_path):
+def test_abort_does_not_overtake_the_reason(mpi, tmp_path):
     answer = tmp_path / "answer"
     done = mpi.run(SIZE, PROGRAM, "fail_inside", "raise_error_unread", environ={"ANSWER": str(answer)})
     assert answer.read_text() == "waits"
@@ -45,11 +45,11 @@ def test_the_abort_does_not_overtake_the_reason(mpi, tmp_path):
     assert "cobre.comm: run stopped" in done.output
 
 
-def test_the_exit_code_of_the_rank_is_the_jobs(mpi):
+def test_exit_code_of_the_rank_is_the_jobs(mpi):
     assert mpi.run(SIZE, PROGRAM, "fail_inside", "exit_with_3").code == 3
 
 
-def test_the_exit_report_of_one_rank_ends_the_job(mpi):
+def test_exit_report_of_one_rank_ends_the_job(mpi):
     done = mpi.run(SIZE, PROGRAM, "fail_inside", "raise_plain_error")
     assert done.code == 7
     assert done.output.count("rank 1: the lake is empty") == done.output.count("the lake is empty") == 1
@@ -80,14 +80,14 @@ def test_errors_of_mpi_have_its_code(mpi):
 
 @pytest.mark.parametrize("way", ["orderly_exit", "no_close"])
 @pytest.mark.parametrize("size", [1, 3])
-def test_an_orderly_end_is_no_failure(mpi, way, size):
+def test_orderly_end_is_no_failure(mpi, way, size):
     done = mpi.run(size, PROGRAM, way)
     assert done.code == 0, done.output
     assert "run stopped" not in done.output
 
 
 @pytest.mark.parametrize("action", ["raise_error", "exit_with_3"])
-def test_a_world_of_one_fails_as_any_program(mpi, action):
+def test_world_of_one_fails_as_any_program(mpi, action):
     done = mpi.run(1, "-c", f"from cobre.comm import *; c = create_communicator(); c.barrier(); {SINGLE[action]}")
     assert done.code == (1 if action == "raise_error" else 3)
     assert "run stopped" not in done.output

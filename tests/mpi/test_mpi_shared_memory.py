@@ -8,7 +8,7 @@ PROGRAM = environments.ROOT / "benchmarks" / "memory.py"
 RANKS = 4
 
 
-def test_a_region_takes_its_bytes_once_per_node(mpi):
+def test_region_takes_its_bytes_once_per_node(mpi):
     done = mpi.run(RANKS, str(PROGRAM), "--joined", environ={"PYTHONPATH": str(PROGRAM.parent)})
     assert done.code == 0, done.output
     rows = re.findall(r", (\S+) MB: (\S+) MB shared .*, (\S+) MB private, saves (\S+) of (\S+) MB", done.output)

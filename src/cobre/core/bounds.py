@@ -62,7 +62,7 @@ class UpperBound:
 
     size: nodes of the tree, vertices of the inner approximation, or sampled paths.
     is_estimate: value is an estimate of the policy's cost from below (sampled, under a risk measure), not a bound.
-    at_most: then the upper end of the interval of a bound in expectation; None where that says nothing.
+    at_most: then the upper end of the interval of a bound in expectation; None if that says nothing.
     """
 
     method: BoundMethod
@@ -106,7 +106,7 @@ class UpperBound:
 
     @property
     def gap_at_most(self) -> float | None:
-        """To the upper end of the confidence interval; of an estimate to `at_most`, None where that says nothing."""
+        """To the upper end of the confidence interval; of an estimate to `at_most`, None if that says nothing."""
         most = self.at_most if self.is_estimate else self.largest
         return None if most is None else relative_gap(self.lower_bound, most)
 

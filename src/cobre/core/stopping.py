@@ -162,7 +162,7 @@ class StoppingRule(ABC):
     ) -> str | None:
         """Return a reason for people, such as "iteration limit of 50 reached", or None to continue.
 
-        simulated: costs in $ of at least as many paths as `needs_simulation` asked for, in order; None where it asked
+        simulated: costs in $ of at least as many paths as `needs_simulation` asked for, in order; None if it asked
         for none. bound: what `needs_bound` asked for. Also called before the first iteration of a resumed run, with
         neither.
         """
@@ -301,7 +301,7 @@ class Gap(StoppingRule):
         return f"{reasons[0]}, in {counted(self.patience, 'iteration')} in a row"
 
     def _reason(self, history: Sequence[Iteration]) -> str | None:
-        """Return why the last iteration of a history meets a tolerance; None where it does not."""
+        """Return why the last iteration of a history meets a tolerance; None if it does not."""
         last = history[-1]
         if last.policy_cost is None:
             return None

@@ -77,7 +77,7 @@ class ComputedBound:
 
     @classmethod
     def of(cls, content: object, *, is_enough: bool = False) -> "ComputedBound | None":
-        """Read the bound from bound.json or an event; None where it is missing or incomplete."""
+        """Read the bound from bound.json or an event; None if it is missing or incomplete."""
         if not isinstance(content, Mapping) or content.get("method") not in BOUND_NAMES:
             return None
         confidence: Any = content.get("confidence")
@@ -111,7 +111,7 @@ class ComputedBound:
     ) -> "ComputedBound | None":
         """Read the bound from `policy_cost`, `policy_cost_half_width` and `policy_cost_paths` of a run.
 
-        None where that is missing, has no interval, or is exact: then it is the upper bound of the iterations.
+        None if that is missing, has no interval, or is exact: then it is the upper bound of the iterations.
         """
         names = ("policy_cost", "policy_cost_half_width", "policy_cost_paths")
         found = [value for name in names if isinstance(value := content.get(name), int | float)]
@@ -207,7 +207,7 @@ class BoundHistory:
     is_risk_averse: the objective is not the expected cost.
     computed: a bound of the policy after the last iteration, which takes precedence over sampled costs.
     overstated: $, by how much cuts were above a cost-to-go that is not convex, along the paths of the last iteration;
-    None where it is convex, so that the lower bound is a bound.
+    None if it is convex, so that the lower bound is a bound.
     single_path_cost: $, of the policy, from a single path: it has no confidence interval.
     """
 
@@ -316,7 +316,7 @@ def _judged(history: BoundHistory) -> ConvergenceVerdict:
 
 
 def _remark(history: BoundHistory) -> str | None:
-    """Return a clause on the upper bound; None where sampled costs give a confidence interval."""
+    """Return a clause on the upper bound; None if sampled costs give a confidence interval."""
     if history.computed is not None:
         return history.computed.clause
     if history.is_risk_averse:

@@ -117,7 +117,7 @@ def write_layout(source: RunSource, folder: Path, program: Program = LAYOUT_0_18
 
 
 def _seasons(study: PreparedStudy) -> Seasons | None:
-    """Return seasons, and the order of every inflow model in them; None where the case defines no seasons.
+    """Return seasons, and the order of every inflow model in them; None if the case defines no seasons.
 
     An order counts as declared, also where its coefficients have no effect because a season before has no statistics:
     a study that uses the policy at its end compares orders.

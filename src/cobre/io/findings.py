@@ -209,7 +209,7 @@ class Finding:
 
     @property
     def value(self) -> Any:
-        """The value that was found; None where the finding is about no single value."""
+        """The value that was found; None if the finding is about no single value."""
         return self.facts.get("value")
 
     @property

@@ -44,7 +44,7 @@ MAX_NAMED = 12  # states or plants in a note
 
 
 def load_boundary_policy(case: Case) -> ExternalCuts | None:
-    """Load the case's boundary policy at the day on which the study ends; None where the case has none."""
+    """Load the case's boundary policy at the day on which the study ends; None if the case has none."""
     config = case.config.policy.boundary
     if config is None:
         return None

@@ -85,7 +85,7 @@ class RunState(StrEnum):
 def end_state(
     folder: Path, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
 ) -> RunState | None:
-    """Return how a run ended, by its log and its directory; None where it has not ended.
+    """Return how a run ended, by its log and its directory; None if it has not ended.
 
     The summary is removed when a run begins and written when it ends: where there is one, the run has ended, even if
     its log is damaged or missing. is_interrupted: ended from outside, by the log; the summary may say so, too.

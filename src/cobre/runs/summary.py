@@ -47,12 +47,12 @@ class RunSummary:
     is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing.
     bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
     policy_cost: $, of the policy, estimated from paths without the effect of the drawn openings, with half of its 95 %
-    confidence interval and the number of paths; 0 paths: all of them, exact. None where it is not known.
+    confidence interval and the number of paths; 0 paths: all of them, exact. None if it is not known.
     gap: from the lower bound to the bound of the rule `upper_bound`, else to the cost of the policy, else to
     upper_bound, relative to the lower bound; None under a risk measure where only upper_bound is known. gap_at_most: to
-    the upper end of the confidence interval; None where there is none, and for an estimate from below.
+    the upper end of the confidence interval; None if there is none, and for an estimate from below.
     simulated_controlled_mean_cost: the mean, controlled for the openings that scenarios drew, with the half width of
-    its 95 % confidence interval; None where they are not drawn from the openings.
+    its 95 % confidence interval; None if they are not drawn from the openings.
     simulation_note: where simulated scenarios disagree with it by more than chance explains, and why.
     lower_bound_is_valid: False where inflows truncated at zero depend on their past, so that the cost-to-go is not
     convex. overstated: $, by how much its cuts were then above it along the paths of the last iteration.

@@ -67,7 +67,7 @@ def named_files(names: list[str]) -> str:
 
 
 def case_of_run(run: Path) -> TrainedCase | None:
-    """Read the case of a run from its study.json; None where that cannot be read."""
+    """Read the case of a run from its study.json; None if that cannot be read."""
     try:
         facts = read_stored_object(run / STUDY_FILE)
     except (OSError, ValueError):

@@ -308,7 +308,7 @@ class RunView:
         return f"{head}{where}{stage}{share.format(done=done, total=total, percent=100 * done / total)}"
 
     def series(self, name: str) -> list[float | None]:
-        """Return a number of all iterations; None where there was none."""
+        """Return a number of all iterations; None if there was none."""
         return [number_of(event.get(name)) for event in self.iterations]
 
     def state(self, folder: Path) -> RunState:
@@ -316,7 +316,7 @@ class RunView:
         return state_of(folder, self.last_activity, **self._end)
 
     def end_state(self, folder: Path) -> RunState | None:
-        """Return how the run in this output directory ended; None where it has not ended."""
+        """Return how the run in this output directory ended; None if it has not ended."""
         return end_state(folder, **self._end)
 
     @property

@@ -229,7 +229,7 @@ class CutPool:
 
     @property
     def boundary(self) -> CutRows | None:
-        """Cuts of a boundary policy after the last stage; None where the study has none."""
+        """Cuts of a boundary policy after the last stage; None if the study has none."""
         return None
 
     def written_cuts(self, stage: int) -> WrittenCuts:

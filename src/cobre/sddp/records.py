@@ -116,7 +116,7 @@ class TrialPoints:
 
     excess: by how much the values of trial points exceed those of the cuts, summed along a path; mean over paths.
     excess_std: standard deviation over paths. overstated: by how much cuts were above the values, likewise summed and
-    averaged; overstated_worst: the most at one trial point, relative to the value there. Both are None where the
+    averaged; overstated_worst: the most at one trial point, relative to the value there. Both are None if the
     cost-to-go is convex: cuts are below it.
     """
 
@@ -169,5 +169,5 @@ class IterationRecord:
 
     @property
     def policy_gap(self) -> float | None:
-        """From the lower bound to the cost of the policy, relative to the bound; None where that is not known."""
+        """From the lower bound to the cost of the policy, relative to the bound; None if that is not known."""
         return None if self.policy_cost is None else self.policy_cost.gap(self.lower_bound)

@@ -425,7 +425,7 @@ def _share(split: WorkSplit, members: Sequence[int]) -> int:
 def _region(
     comm: Communicator, memory: SharedMemoryProvider, members: Sequence[int], nbytes: int
 ) -> SharedRegion | None:
-    """Create a region for a team's tables, of one size everywhere; None where all ranks of the world are alone."""
+    """Create a region for a team's tables, of one size everywhere; None if all ranks of the world are alone."""
     largest = np.array([len(members), nbytes], np.int64)
     comm.allreduce(largest.copy(), largest, ReduceOp.MAX, label="teams")
     if largest[0] == 1:

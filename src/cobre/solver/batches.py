@@ -97,7 +97,7 @@ class Batch(Work, Protocol):
 class PathBatch(Work, Protocol):
     """Paths through some stages, stage by stage (first axis, or a list) and path by path.
 
-    Bases and solutions are present only if requested, and None where the shared tables have None.
+    Bases and solutions are present only if requested, and None if the shared tables have None.
     """
 
     states: Floats  # stages x paths x dimension, entering

@@ -34,7 +34,7 @@ def checked_count(name: str, value: int | None, maximum: int | None = None) -> i
 
 
 def checked_count(name: str, value: int | None, maximum: int | None = None) -> int | None:
-    """Return an integer from 1 on, or None where the caller allows it; raise TypeError or ValueError otherwise."""
+    """Return an integer from 1 on, or None if the caller allows it; raise TypeError or ValueError otherwise."""
     if value is None:
         return None
     number = as_python_int(value)
@@ -54,7 +54,7 @@ def checked_seconds(name: str, value: float | None) -> float | None: ...
 
 
 def checked_seconds(name: str, value: float | None) -> float | None:
-    """Return seconds, or None where the caller allows it; raise TypeError or ValueError otherwise."""
+    """Return seconds, or None if the caller allows it; raise TypeError or ValueError otherwise."""
     if value is None:
         return None
     argument: object = value

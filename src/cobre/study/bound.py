@@ -71,7 +71,7 @@ class PolicyBound:
         """The upper bound, $; of a sample the middle of its interval.
 
         Under a risk measure a sample gives an estimate from below (`policy_cost`), and this is a bound in expectation,
-        at the upper end of its interval; None where that says nothing because there are too many stages.
+        at the upper end of its interval; None if that says nothing because there are too many stages.
         """
         return self.bound.upper_bound
 
@@ -94,7 +94,7 @@ class PolicyBound:
     def gap_at_most(self) -> float | None:
         """From the lower bound to the upper end of the interval, relative to the lower bound.
 
-        Of an estimate under a risk measure, to `upper_bound`; None where there is none.
+        Of an estimate under a risk measure, to `upper_bound`; None if there is none.
         """
         return self.bound.gap_at_most
 
@@ -270,7 +270,7 @@ def write_bound(output: Path, bound: PolicyBound) -> None:
 def _case_and_policy(
     case: Case | str | Path, policy: Policy | str | Path | None, moved_to: Path | None
 ) -> tuple[Case | Path, Policy | Path, Path | None]:
-    """Return the case, its policy and the output directory, None where the policy was named."""
+    """Return the case, its policy and the output directory, None if the policy was named."""
     if policy is not None:
         check_policy("policy", policy)
         return Path(case) if isinstance(case, str) else case, Path(policy) if isinstance(policy, str) else policy, None

@@ -151,7 +151,7 @@ def newest_checkpoint(folder: Path, on_warning: Callable[[str], None]) -> ArrayF
 
 
 def read_checkpoint(comm: Communicator, file: ArrayFile | None) -> Checkpoint | None:
-    """Return on all ranks the checkpoint that rank 0 has opened; None where there is none. Collective.
+    """Return on all ranks the checkpoint that rank 0 has opened; None if there is none. Collective.
 
     Large arrays stay in the file until they are needed, and are read in pieces.
     """

@@ -29,7 +29,7 @@ class ProgressEvent:
     """An iteration, as a `progress_callback` gets it: once per worker, in the order of the iterations.
 
     lower_bound, upper_bound, half_width: $; the upper bound is the mean of the sampled paths. policy_cost: $, with half
-    of its 95 % confidence interval; None where it is not known. gap: from the lower bound to the cost of the policy,
+    of its 95 % confidence interval; None if it is not known. gap: from the lower bound to the cost of the policy,
     else to the upper bound, relative to the lower bound; None under a risk measure where only that mean is known.
     cuts: of each stage, inactive ones included. elapsed_s: since training began. busy_s, waiting_s: of this worker in
     this iteration.
@@ -58,9 +58,9 @@ class TrainingResult:
     digest: SHA-256 over all bounds and cuts: equal digests are equal results, to the last bit.
     training_seconds: wall time. warnings: about the case and the run. workers: the ranks that took part.
     shared_bytes: memory that the ranks of a node share; saved_bytes: what sharing saves.
-    bound: what the stopping rule `upper_bound` found, as in bound.json; None where it did not run.
+    bound: what the stopping rule `upper_bound` found, as in bound.json; None if it did not run.
     policy_cost: what the policy costs, with half of its 95 % confidence interval and the number of paths (0: all, on a
-    tree); None where the paths of training do not tell, such as under a risk measure with risk_weighted_share 0.
+    tree); None if the paths of training do not tell, such as under a risk measure with risk_weighted_share 0.
 
     >>> result = cobre.train("examples/two_reservoirs", iterations=3)
     >>> result.iterations, result.lower_bound <= result.upper_bound
@@ -111,12 +111,12 @@ class TrainingResult:
 
     @property
     def policy_gap(self) -> float | None:
-        """From the lower bound to the cost of the policy, relative to the bound; None where that is not known."""
+        """From the lower bound to the cost of the policy, relative to the bound; None if that is not known."""
         return None if self.policy_cost is None else relative_gap(self.lower_bound, self.policy_cost)
 
     @property
     def verdict(self) -> ConvergenceVerdict | None:
-        """Whether training has converged, as far as the bounds say; None where they say nothing."""
+        """Whether training has converged, as far as the bounds say; None if they say nothing."""
         return verdict(self._bound_history, is_interrupted=self.stop_kind.is_interruption)
 
     @property
@@ -197,7 +197,7 @@ class SimulationResult:
     tables: Arrow tables by name (costs, hydros, thermals, buses, ...), on rank 0; columns carry their units.
     scenario_costs: total cost of each scenario. mean_cost, std_cost: over the scenarios.
     controlled_mean_cost, controlled_half_width: the mean without the luck of the draw, which has the same expectation
-    and a narrower 95 % confidence interval (table `scenario_costs` has it by scenario); None where scenarios are not
+    and a narrower 95 % confidence interval (table `scenario_costs` has it by scenario); None if scenarios are not
     drawn from the openings, are fewer than 30, or where the interval would not be narrower.
     digest: SHA-256 over all rows. seconds: wall time. warnings: about the case and the policy.
 

@@ -142,7 +142,7 @@ def _simulate_scenarios(
 def _controlled_costs(study: PreparedStudy, costs: Floats, stage_costs: StageCosts) -> Floats | None:
     """Return costs of scenarios, controlled for the openings drawn.
 
-    None where scenarios are not drawn from the openings, and where the plain mean is sharper.
+    None if scenarios are not drawn from the openings, and where the plain mean is sharper.
     """
     problem, sampler = study.problem, study.noise.simulation_sampler
     by_stage = stage_costs.by_stage(len(costs))

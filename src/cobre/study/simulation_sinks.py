@@ -69,7 +69,7 @@ class StageCosts:
         self._chunks[name].append(np.array(values, np.float64))
 
     def by_stage(self, scenarios: int) -> tuple[Floats, Floats] | None:
-        """Return both as stages x scenarios, $ of the stage's money; None where not all scenarios were collected."""
+        """Return both as stages x scenarios, $ of the stage's money; None if not all scenarios were collected."""
         total, future = (np.concatenate([np.zeros(0), *chunks]) for chunks in self._chunks.values())
         if self._values > MAX_VALUES or not len(total) or len(total) % scenarios:
             return None

@@ -18,7 +18,7 @@ from cobre.study.preparation.on_ranks import ReadyStudy
 
 
 def case_of_policy(policy: Policy | Path) -> TrainedCase | None:
-    """Return the case of the run whose output directory holds a stored policy; None where it is unknown."""
+    """Return the case of the run whose output directory holds a stored policy; None if it is unknown."""
     if isinstance(policy, Policy):
         return None
     folders = (policy, *policy.absolute().parents[:2])

@@ -127,7 +127,7 @@ MIN_COMPARED = 30
 
 
 def _simulation_note(ready: ReadyStudy, summary: RunSummary, simulation: SimulationResult) -> str | None:
-    """Explain why the simulated mean differs from the cost of the policy; None where chance explains it.
+    """Explain why the simulated mean differs from the cost of the policy; None if chance explains it.
 
     None under a risk measure, too, where the two are different quantities.
     """

@@ -112,7 +112,7 @@ def training_context(
 
 
 def _risk_draws(problem: Problem, config: TrainingConfig) -> RiskDraws | None:
-    """Return draws by the weights of the risk measure; None where the case has none."""
+    """Return draws by the weights of the risk measure; None if the case has none."""
     passes = config.weighted_passes
     return RiskDraws.of(problem, passes, config.tree_seed) if passes and problem.tree is None else None
 

@@ -26,7 +26,7 @@ def with_config_document(request: CaseRequest) -> CaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class UncheckedConfig:
-    """Content of config.json with overrides, not validated; None where it cannot be parsed, which is reported later."""
+    """Content of config.json with overrides, not validated; None if it cannot be parsed, which is reported later."""
 
     content: Any
 
@@ -70,7 +70,7 @@ class UncheckedConfig:
     def max_useful_workers(self) -> int | None:
         """Number of forward passes, or of scenarios where nothing is trained: more workers would be idle.
 
-        None where the file does not say.
+        None if the file does not say.
         """
         if not self.is_trained:
             return _count(self._at("simulation", "selection", "num_scenarios"))

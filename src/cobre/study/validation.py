@@ -37,7 +37,7 @@ class ValidationReport:
 
     errors, warnings: a `Finding` each, with code, layer, file, entity, field, value, message, expected and remedy. As
     text, findings that are alike share a line with a count.
-    format: the format of the case, 0.18 or 0.19, and how it was recognised; None where there is no case.
+    format: the format of the case, 0.18 or 0.19, and how it was recognised; None if there is no case.
     conversion: the deck that a bridge made the case from; None for other cases.
     """
 

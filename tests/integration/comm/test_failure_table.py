@@ -6,7 +6,7 @@ Failures unrelated to communication (a full disk, an unwritable output) are not 
 cause                        | tested by
 -----------------------------|-------------------------------------------------------------------------------
 a rank raises                | test_raising_rank_is_reported, kit raise, kit case, mpi/test_mpi_job_end.py
-mpiexec and mpi4py differ    | mpi/test_mpi_worlds.py::test_the_launcher_of_another_mpi_is_refused
+mpiexec and mpi4py differ    | mpi/test_mpi_worlds.py::test_launcher_of_another_mpi_is_refused
 a rank is killed             | test_killed_rank_is_reported, kit kill, mpi/test_mpi_job_end.py,
                              | test_last_call_of_dead_rank_is_recent,
                              | test_tcp_network_faults.py::test_worker_that_dies_on_another_host_is_detected_at_once
@@ -30,7 +30,7 @@ a wrong or absent secret     | test_tcp_network_start.py::test_wrong_secret_is_r
                              | test_tcp_network_start.py::test_other_hosts_are_refused_without_a_secret,
                              | test_tcp_rendezvous.py::test_missing_secret_is_reported
 garbage or an oversize frame | test_tcp_strangers.py::test_idle_connections_and_garbage_do_not_stall_the_rendezvous,
-                             | test_protocol.py::test_a_frame_is_refused_by_its_first_bytes,
+                             | test_protocol.py::test_frame_is_refused_by_its_first_bytes,
                              | test_handshake.py::test_arbitrary_bytes_never_authenticate_a_worker
 ranks make different calls   | test_mismatched_calls_are_reported, case mismatch/calls
 versions differ              | test_handshake.py::test_versions_are_compared_on_both_sides,
@@ -38,7 +38,7 @@ versions differ              | test_handshake.py::test_versions_are_compared_on_
 the parent dies              | test_launch_stop.py::test_nothing_survives_the_death_of_the_parent
 more ranks than cores        | test_launch_run.py::test_more_ranks_than_cores_warns_once, kit crowd
 exit without close           | test_exit_without_close_is_reported, kit exit_without_close,
-                             | mpi/test_mpi_job_end.py::test_an_orderly_end_is_no_failure
+                             | mpi/test_mpi_job_end.py::test_orderly_end_is_no_failure
 """
 
 import logging

@@ -16,13 +16,13 @@ def zipped(path, **files):
     return path
 
 
-def test_a_folder_is_the_deck_itself(tmp_path):
+def test_folder_is_the_deck_itself(tmp_path):
     (tmp_path / "caso.dat").write_text("rv0")
     with unpacked_deck(tmp_path) as folder:
         assert folder == tmp_path
 
 
-def test_a_folder_around_the_deck(tmp_path):
+def test_folder_around_the_deck(tmp_path):
     (tmp_path / "DC202512").mkdir()
     (tmp_path / "DC202512" / "caso.dat").write_text("rv0")
     (tmp_path / "Sumario.pdf").write_bytes(b"")
@@ -39,7 +39,7 @@ def test_names_of_a_folder_are_given_in_lower_case_and_the_folder_stays(tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["Caso.dat", "Dadger.RV0"]
 
 
-def test_a_folder_of_two_decks_is_refused(tmp_path):
+def test_folder_of_two_decks_is_refused(tmp_path):
     for week in ("w1", "w2"):
         (tmp_path / week).mkdir()
         (tmp_path / week / "caso.dat").write_text("rv0")
@@ -48,19 +48,19 @@ def test_a_folder_of_two_decks_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b" \r\n"])
-def test_an_index_that_names_nothing(tmp_path, content):
+def test_index_that_names_nothing(tmp_path, content):
     (tmp_path / "caso.dat").write_bytes(content)
     with pytest.raises(DeckNotConvertedError, match=r"caso\.dat is empty: it names the list"), unpacked_deck(tmp_path):
         pass
 
 
-def test_a_folder_without_a_deck(tmp_path):
+def test_folder_without_a_deck(tmp_path):
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(DeckNotConvertedError, match=r"the folder holds no caso\.dat"), unpacked_deck(tmp_path):
         pass
 
 
-def test_an_archive_is_unpacked_and_removed_again(tmp_path):
+def test_archive_is_unpacked_and_removed_again(tmp_path):
     deck = zipped(tmp_path / "deck.zip", **{"CASO.DAT": "arquivos.dat", "HIDR.DAT": b"\x00\x01"})
     with unpacked_deck(deck) as folder:
         assert {path.name.lower() for path in folder.iterdir()} == {"caso.dat", "hidr.dat"}
@@ -68,13 +68,13 @@ def test_an_archive_is_unpacked_and_removed_again(tmp_path):
     assert not folder.exists()
 
 
-def test_a_deck_in_a_folder_of_the_archive(tmp_path):
+def test_deck_in_a_folder_of_the_archive(tmp_path):
     deck = zipped(tmp_path / "deck.zip", **{"DC202512/caso.dat": "rv0", "DC202512/dadger.rv0": "", "readme.pdf": ""})
     with unpacked_deck(deck) as folder:
         assert folder.name == "DC202512"
 
 
-def test_an_archive_inside_of_an_archive(tmp_path):
+def test_archive_inside_of_an_archive(tmp_path):
     inner = zipped(tmp_path / "inner.zip", **{"caso.dat": "rv0"})
     outer = zipped(tmp_path / "outer.zip", **{"week.zip": inner.read_bytes()})
     with unpacked_deck(outer) as folder:
@@ -90,7 +90,7 @@ def test_results_and_archives_beside_a_deck_are_left_alone(tmp_path):
         assert not (folder / "saidas_").exists()
 
 
-def test_an_inner_archive_beside_a_file_of_its_name(tmp_path):
+def test_inner_archive_beside_a_file_of_its_name(tmp_path):
     inner = zipped(tmp_path / "inner.zip", **{"caso.dat": "rv0"})
     outer = zipped(tmp_path / "outer.zip", **{"week": "a file", "week.ZIP": inner.read_bytes()})
     with unpacked_deck(outer) as folder:
@@ -150,7 +150,7 @@ def test_what_is_no_archive(tmp_path):
         pass
 
 
-def test_a_damaged_archive(tmp_path):
+def test_damaged_archive(tmp_path):
     deck = zipped(tmp_path / "deck.zip", **{"caso.dat": "rv0" * 1000})
     content = bytearray(deck.read_bytes())
     content[60:70] = b"0123456789"
@@ -159,7 +159,7 @@ def test_a_damaged_archive(tmp_path):
         pass
 
 
-def test_an_archive_that_is_too_large(tmp_path, monkeypatch):
+def test_archive_that_is_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "MAX_UNPACKED_BYTES", 100)
     deck = zipped(tmp_path / "deck.zip", **{"caso.dat": " " * 101})
     with pytest.raises(DeckNotConvertedError, match="this is no deck"), unpacked_deck(deck):

@@ -38,7 +38,7 @@ def test_environment_without_a_bridge_is_refused(tmp_path):
         (["cobre-bridge", "novomodelo-bridge"], BRIDGE_0_18, "cobre-bridge"),
     ],
 )
-def test_an_environment_is_searched_for_the_bridge_that_it_has(tmp_path, installed, wanted, expected):
+def test_environment_is_searched_for_the_bridge_that_it_has(tmp_path, installed, wanted, expected):
     venv.create(tmp_path, symlinks=True)
     packages = next(tmp_path.glob("lib/python*/site-packages"))
     for name in installed:
@@ -55,12 +55,12 @@ def test_each_bridge_has_a_folder_of_its_own():
     assert own_folder().name == own_folder(BRIDGE_0_19).name == "bridge-0.19.1"
 
 
-def test_a_folder_that_is_no_environment(tmp_path):
+def test_folder_that_is_no_environment(tmp_path):
     with pytest.raises(NoBridgeError, match="no working Python interpreter"):
         bridge_at(tmp_path)
 
 
-def test_the_cache_is_where_the_user_wants_it(tmp_path, monkeypatch):
+def test_cache_is_where_the_user_wants_it(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert own_folder().parent == tmp_path / "cobre"
     monkeypatch.delenv("XDG_CACHE_HOME")
@@ -68,7 +68,7 @@ def test_the_cache_is_where_the_user_wants_it(tmp_path, monkeypatch):
     assert own_folder().parent == tmp_path / "home" / ".cache" / "cobre"
 
 
-def test_a_cache_that_cannot_be_made(tmp_path, monkeypatch):
+def test_cache_that_cannot_be_made(tmp_path, monkeypatch):
     (tmp_path / "cobre").write_text("a file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(NoBridgeError, match="set XDG_CACHE_HOME, or name an environment"):
@@ -93,7 +93,7 @@ def test_bridge_runs_without_our_pythonpath(monkeypatch):
 
 
 @pytest.mark.parametrize(("model", "options"), [("newave", []), ("decomp", ["--no-fcf"])])
-def test_a_bridge_gets_only_options_that_it_has(model, options):
+def test_bridge_gets_only_options_that_it_has(model, options):
     """Only DECOMP decks have the option for the cost-to-go after the end."""
     request = DeckRequest(model, Path("deck"), Path("case"), has_boundary_policy=False)
     assert request.arguments(Path("deck"), Path("case")) == [

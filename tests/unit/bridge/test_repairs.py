@@ -87,13 +87,13 @@ def test_records_after_the_last_stage_are_found_and_named(deck):
     assert "months after the horizon" in in_words([repair])
 
 
-def test_a_deck_that_ends_with_its_calendar_needs_none(deck):
+def test_deck_that_ends_with_its_calendar_needs_none(deck):
     kept = [line for line in DADGNL.splitlines() if "LUIZORMELO 4" not in line and "LUIZORMELO 5" not in line]
     (deck / "dadgnl.rv3").write_text("\n".join(kept))
     assert find_repairs(deck) == []
 
 
-def test_the_records_become_comments(deck):
+def test_records_become_comments(deck):
     (repair,) = find_repairs(deck)
     repair.edit(deck)
     edited = (deck / "dadgnl.rv3").read_text().splitlines()
@@ -115,7 +115,7 @@ def test_bounds_after_the_horizon_follow_the_month(deck, case):
     assert {row["max_mw"] for row in rows if row["thermal_id"] == 8} == {0.0}, "a plant without late records stays"
 
 
-def test_an_order_after_the_horizon_has_the_limits_of_its_month(deck, case):
+def test_order_after_the_horizon_has_the_limits_of_its_month(deck, case):
     (repair,) = find_repairs(deck)
     repair.finish(case)
     before, after = json.loads((case / "initial_conditions.json").read_text())["past_anticipated_commitments"]
@@ -133,7 +133,7 @@ def test_blank_hours_after_the_horizon_count_equally(deck, case):
     assert after["value_mw"] == pytest.approx(404.0 / 3.0)
 
 
-def test_the_revision_that_the_deck_names_is_read(deck):
+def test_revision_that_the_deck_names_is_read(deck):
     (deck / "dadgnl.rv0").write_text("")
     (deck / "caso.dat").write_text("rv3\n")
     assert [repair.name for repair in find_repairs(deck)] == ["late-gas-stages"]
@@ -142,7 +142,7 @@ def test_the_revision_that_the_deck_names_is_read(deck):
 
 
 @pytest.mark.parametrize(("day", "is_last"), [("13   12", False), ("25   10", True), ("20   12", False)])
-def test_a_study_that_begins_with_the_last_week_of_a_month_is_recognised(deck, day, is_last):
+def test_study_that_begins_with_the_last_week_of_a_month_is_recognised(deck, day, is_last):
     (deck / "dadger.rv3").write_text(DADGER.replace("13   12", day))
     assert begins_with_last_week(deck) is is_last
 
@@ -190,7 +190,7 @@ def test_orders_of_the_last_stage_are_added(without_last_orders):
     ]
 
 
-def test_a_month_of_whole_weeks_needs_no_orders(without_last_orders):
+def test_month_of_whole_weeks_needs_no_orders(without_last_orders):
     deck, _ = without_last_orders
     (deck / "dadger.rv3").write_text(LAST_STAGE.replace("296.0\n", "272.0\n"))
     assert find_repairs(deck) == []

@@ -34,7 +34,7 @@ def test_signals_have_the_exit_codes_of_ranks():
     assert (ExitCode.INTERRUPTED, ExitCode.TERMINATED) == (INTERRUPTED, TERMINATED)
 
 
-def test_the_command_line_is_read_without_numpy():
+def test_command_line_is_read_without_numpy():
     program = "import sys, cobre.cli.main; assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -90,14 +90,14 @@ def test_sentences_wrap_on_a_terminal_and_stay_whole_in_a_log(monkeypatch):
     assert "levelled off: " + ("words " * 30).strip() in summary()
 
 
-def test_a_cost_from_one_path_is_printed_with_its_gap():
+def test_cost_from_one_path_is_printed_with_its_gap():
     facts = {"is_risk_averse": False, "lower_bound": 100.0, "upper_bound": 140.0, "upper_bound_half_width": 3.0}
     shown = summary(**facts, gap=0.5, policy_cost=150.0, policy_cost_half_width=None, policy_cost_paths=1)
     assert "estimated cost of the policy 150.00 $ (from 1 path, without a confidence interval)" in shown
     assert "gap 50.00 % of the lower bound\n" in shown  # without the sampling error of the upper bound
 
 
-def test_an_interval_that_ends_a_little_below_the_lower_bound_leaves_no_gap():
+def test_interval_that_ends_a_little_below_the_lower_bound_leaves_no_gap():
     facts = {"is_risk_averse": False, "lower_bound": 100.0, "upper_bound": 99.0, "upper_bound_half_width": 3.0}
     shown = summary(**facts, gap=-0.001, policy_cost=99.9, policy_cost_half_width=0.06, policy_cost_paths=30)
     assert "gap -0.100 % of the lower bound, at most 0.00 % (95 % confidence)" in shown

@@ -33,7 +33,7 @@ def chosen(stream, *, plain=False, quiet=False):
     return type(choose_progress(plain=plain, quiet=quiet, stream=stream))
 
 
-def test_a_terminal_gets_a_table():
+def test_terminal_gets_a_table():
     assert chosen(Terminal()) is LiveProgress
 
 
@@ -74,7 +74,7 @@ def test_quiet_prints_only_warnings(capsys):
     assert progress.has_events
 
 
-def test_the_table_stays_when_it_is_closed():
+def test_table_stays_when_it_is_closed():
     stream = Terminal()
     progress = LiveProgress(stream)
     progress.expect("my_case")
@@ -114,7 +114,7 @@ def test_default_split_is_explained():
     assert stream.getvalue().splitlines()[1] == "  a thread for each core"
 
 
-def test_a_resumed_run_shows_its_earlier_iterations_and_where_it_continues():
+def test_resumed_run_shows_its_earlier_iterations_and_where_it_continues():
     stream = io.StringIO()
     progress = LineProgress(stream)
     earlier = [iteration(number) for number in range(1, 31)]

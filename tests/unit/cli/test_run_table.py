@@ -63,11 +63,11 @@ PROGRESS = {
         (80, "iteration 1: backward pass, stage 107, 1 %, 8.6 LPs/s, 8:11 left"),
     ],
 )
-def test_the_time_left_is_never_cut_off(width, words):
+def test_time_left_is_never_cut_off(width, words):
     assert words in plain([started(), phase("training", iteration_limit=45), PROGRESS], width)
 
 
-def test_the_estimate_of_a_long_study_is_shown_whole():
+def test_estimate_of_a_long_study_is_shown_whole():
     facts = {"seconds": 16200.0, "cores": 2, "iterations": 45, "forward_passes": 200, "cut_bytes": 9_400_000_000}
     estimate = {"event": "estimate", "time": START + 20.0, **facts}
     text = " ".join(plain([started(), phase("training"), estimate], 80).split())
@@ -78,7 +78,7 @@ def test_the_estimate_of_a_long_study_is_shown_whole():
 COST = {"policy_cost": 1.953e6, "policy_cost_half_width": 1e4, "policy_cost_paths": 40, "policy_gap": 0.028}
 
 
-def test_the_cost_of_the_policy_has_its_interval_and_a_gap_with_a_limit():
+def test_cost_of_the_policy_has_its_interval_and_a_gap_with_a_limit():
     text = plain([started(), phase("training"), *(iteration(number, **COST) for number in range(1, 11))], 100)
     assert "policy cost         1,953,000.00 $   ± 10.00 k$ (estimated, 95 %)" in text
     assert "2.79 %   at most 3.32 %, 40 cuts per stage, 100 LPs/s" in text
@@ -95,7 +95,7 @@ def test_at_80_columns_notes_are_shortened_not_cut_off():
     assert "…" not in text
 
 
-def test_a_resumed_run_keeps_its_progress_on_one_line():
+def test_resumed_run_keeps_its_progress_on_one_line():
     resumed = {"event": "resumed", "time": START, "iteration": 29}
     numbers = range(1001, 1011)
     events = [started(), phase("training", iteration_limit=3000), resumed, *map(iteration, numbers)]
@@ -106,7 +106,7 @@ def test_a_resumed_run_keeps_its_progress_on_one_line():
 
 
 @pytest.mark.parametrize(("width", "words"), [(100, "2,500,000.00 $"), (40, "simulated 2.50 M$ ± 9.00 k$")])
-def test_a_stored_policy_that_was_simulated(width, words):
+def test_stored_policy_that_was_simulated(width, words):
     event = {"event": "simulation_finished", "time": START, "scenarios": 5, "mean_cost": 2.5e6, "half_width": 9e3}
     assert words in plain([started(), phase("simulation"), event], width)
 

@@ -39,14 +39,14 @@ def commands(name, folder):
 
 
 @pytest.mark.parametrize(("name", "words"), [(LONG, "File name too long"), ("a\0b", "null byte")])
-def test_a_name_that_cannot_be_is_a_wrong_command_line(tmp_path, name, words):
+def test_name_that_cannot_be_is_a_wrong_command_line(tmp_path, name, words):
     for command in commands(name, tmp_path):
         done = said(*command)
         assert (done.exit_code, done.stdout) == (2, "")
         assert words in done.stderr and LONG not in done.stderr
 
 
-def test_a_link_to_itself(tmp_path):
+def test_link_to_itself(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     for command in commands(loop, tmp_path):

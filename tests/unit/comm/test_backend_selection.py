@@ -121,7 +121,7 @@ def test_auto_by_name_is_the_same(environ, expected, installed):
     "name,environ,installed",
     list(product(WORLDS, [row[0] for row in AUTO_TABLE], [EVERYTHING, WITHOUT_MPI])),
 )
-def test_a_name_is_never_overruled(name, environ, installed):
+def test_name_is_never_overruled(name, environ, installed):
     expected = name if BackendKind(name) in installed else None
     full = {**WORLDS[name], **environ}
     assert choose(name, full, installed) == expected
@@ -146,7 +146,7 @@ def test_what_is_neither_a_name_nor_a_config_is_refused():
         create_communicator(42)
 
 
-def test_a_backend_that_is_not_part_of_the_installation_is_refused_with_those_that_are():
+def test_backend_that_is_not_part_of_the_installation_is_refused_with_those_that_are():
     with pytest.raises(BackendNotAvailableError, match="this installation has tcp and local"):
         select_backend("shm", {}, [BackendKind.TCP, BackendKind.LOCAL])
 
@@ -175,7 +175,7 @@ def test_launchers(environ, size, world_size):
     assert (launch.size, launch.world_size) == (size, world_size)
 
 
-def test_the_reason_is_logged_once(caplog, monkeypatch):
+def test_reason_is_logged_once(caplog, monkeypatch):
     monkeypatch.delenv(BACKEND_VARIABLE, raising=False)
     with caplog.at_level(logging.INFO, "cobre.comm"):
         create_communicator().close()
@@ -185,7 +185,7 @@ def test_the_reason_is_logged_once(caplog, monkeypatch):
     assert record.getMessage() == f"backend local: {reason}; COBRE_COMM_BACKEND overrides this"
 
 
-def test_a_config_is_used_as_it_is(monkeypatch):
+def test_config_is_used_as_it_is(monkeypatch):
     monkeypatch.setenv(BACKEND_VARIABLE, "shm")
     with create_communicator(LocalConfig()) as comm:
         assert comm.backend == "local"

@@ -79,14 +79,14 @@ def test_invalid_values_are_refused_with_what_is_expected(variable, value, error
         (MpiConfig, {"max_message_bytes": None}, "MpiConfig.max_message_bytes must be an integer"),
     ],
 )
-def test_a_field_of_another_type_is_refused_naming_the_expected_type(config, options, words):
+def test_field_of_another_type_is_refused_naming_the_expected_type(config, options, words):
     required = {ShmConfig: {"name": "n"}, TcpConfig: {"coordinator": "a"}, MpiConfig: {}}[config]
     world = {} if config is MpiConfig else {"rank": 0, "size": 2}
     with pytest.raises(InitializationFailedError, match=words):
         config(**{**required, **world, **options})
 
 
-def test_a_secret_of_another_type_is_not_shown():
+def test_secret_of_another_type_is_not_shown():
     with pytest.raises(InitializationFailedError, match=r"TcpConfig.secret must be a string, got a bytes") as caught:
         TcpConfig("a", 0, 2, secret=b"not for your eyes")
     assert "not for your eyes" not in str(caught.value)
@@ -109,6 +109,6 @@ def test_numpy_numbers_are_accepted():
         ),
     ],
 )
-def test_a_number_out_of_range_is_refused_by_its_variable(make, words):
+def test_number_out_of_range_is_refused_by_its_variable(make, words):
     with pytest.raises(InitializationFailedError, match=words):
         make()

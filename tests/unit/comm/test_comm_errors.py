@@ -45,7 +45,7 @@ def test_five_classes_catch_every_failed_call():
     assert all(issubclass(kind, five) for kind in leaves if kind is not errors.CommError)
 
 
-def test_the_message_names_rank_host_pid_operation_and_number():
+def test_message_names_rank_host_pid_operation_and_number():
     text = str(errors.PeerLostError("allreduce", 0, str(errors.Peer(3, "n07", 4412, "died")), 1432))
     assert text == "allreduce call #1432 failed: rank 3 (host n07, pid 4412) died"
 

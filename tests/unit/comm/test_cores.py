@@ -24,7 +24,7 @@ def test_cgroup_v2_quota_of_the_own_group(tmp_path, limit, expected):
     assert cgroup_quota(tmp_path, membership) == expected
 
 
-def test_the_tightest_parent_counts(tmp_path):
+def test_tightest_parent_counts(tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "cpu.max").write_text("200000 100000\n")
     (tmp_path / "a" / "b" / "cpu.max").write_text("max 100000\n")

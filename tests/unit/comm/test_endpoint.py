@@ -29,7 +29,7 @@ def comm():
         yield comm
 
 
-def test_a_second_thread_gets_busy_and_never_closed(comm):
+def test_second_thread_gets_busy_and_never_closed(comm):
     """The first thread's call may end between the refusal and its message."""
     enough = threading.Event()
 
@@ -49,7 +49,7 @@ def test_a_second_thread_gets_busy_and_never_closed(comm):
         worker.join(60)
 
 
-def test_a_busy_error_after_the_other_call_has_ended(comm):
+def test_busy_error_after_the_other_call_has_ended(comm):
     with pytest.raises(CommunicatorBusyError, match="another thread was inside a call"):
         comm._raise_unusable()
 
@@ -59,7 +59,7 @@ class UnspeakableError(Exception):
         raise RuntimeError("no words")
 
 
-def test_an_error_that_cannot_be_printed_is_still_an_error(comm, caplog):
+def test_error_that_cannot_be_printed_is_still_an_error(comm, caplog):
     caplog.set_level("INFO", "cobre.comm")
     with pytest.raises(UnspeakableError), comm:
         raise UnspeakableError
@@ -77,32 +77,32 @@ def test_other_buffers_than_arrays_are_taken(comm):
         assert region.as_array().tolist() == [1.0, 2.0]
 
 
-def test_a_masked_array_is_refused(comm):
+def test_masked_array_is_refused(comm):
     masked = np.ma.masked_array(np.ones(2), [True, False])
     with pytest.raises(UnsupportedBufferError, match="masked array"):
         comm.allreduce(masked, np.zeros(2))
 
 
 @pytest.mark.parametrize("dtype", [None, "3f8"])
-def test_a_region_has_elements_of_one_number(comm, dtype):
+def test_region_has_elements_of_one_number(comm, dtype):
     with pytest.raises(UnsupportedBufferError, match="the dtype of one element"):
         comm.create_shared_region(1, dtype)
 
 
 @pytest.mark.parametrize("count,error", [(1 << 61, InvalidBufferSizeError), (1 << 55, AllocationFailedError)])
-def test_a_region_that_no_machine_has_room_for(comm, count, error):
+def test_region_that_no_machine_has_room_for(comm, count, error):
     with pytest.raises(error, match=str(8 * count)):
         comm.create_shared_region(count, np.float64)
     comm.barrier()
 
 
-def test_a_region_has_a_representation(comm):
+def test_region_has_a_representation(comm):
     with comm.create_shared_region(3, np.int8) as region:
         assert repr(region) == "<HeapRegion 3 x int8, open>"
     assert repr(region) == "<HeapRegion 3 x int8, closed>"
 
 
-def test_a_closed_communicator_raises(comm):
+def test_closed_communicator_raises(comm):
     comm.close()
     with pytest.raises(CommunicatorClosedError, match="this communicator is closed"):
         comm.barrier()
@@ -116,7 +116,7 @@ class Barriers(LocalCommunicator):
         self._barrier = hook
 
 
-def test_a_barrier_that_raises_breaks_the_communicator():
+def test_barrier_that_raises_breaks_the_communicator():
     """The native path of `barrier` ends a call as Python does: numbered, translated, broken, with its cause."""
 
     def fail():
@@ -145,20 +145,20 @@ def test_other_errors_leave_a_barrier_as_they_are(error):
     assert comm.state == "broken"
 
 
-def test_a_library_s_barrier_replaces_the_hook(comm):
+def test_library_s_barrier_replaces_the_hook(comm):
     calls = []
     comm._guard.bind_barrier(lambda: calls.append(comm.state))
     comm.barrier()
     assert calls == ["busy"] and comm.sequence == 1 and comm.state == "open"
 
 
-def test_a_barrier_before_the_constructor_has_run():
+def test_barrier_before_the_constructor_has_run():
     """Native code reads the guard at its place in the object, which is empty until `Endpoint.__init__` has run."""
     with pytest.raises(AttributeError):
         LocalCommunicator.__new__(LocalCommunicator).barrier()
 
 
-def test_a_guard_that_was_taken_away(comm):
+def test_guard_that_was_taken_away(comm):
     """The slot may hold any object: Python reports one that is no guard."""
     guard = comm._guard
     comm._guard = "no guard"
@@ -197,7 +197,7 @@ def test_barrier_is_a_method_like_others(comm):
         assert counting.count == counting.sequence == 1
 
 
-def test_a_fence_that_raises_breaks_the_communicator(comm):
+def test_fence_that_raises_breaks_the_communicator(comm):
     region = comm.create_shared_region(1, np.float64)
     region._fence = lambda: (_ for _ in ()).throw(OSError("no fence"))
     with pytest.raises(CollectiveFailedError, match="no fence") as caught:

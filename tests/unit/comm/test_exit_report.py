@@ -9,7 +9,7 @@ FULL = ExitReport("the disk is full", 5)
 DRY = ExitReport("the lake is empty", 3, origin="rank 2")
 
 
-def test_an_error_has_a_report_only_if_one_was_attached():
+def test_error_has_a_report_only_if_one_was_attached():
     error = ValueError("no more water")
     assert exit_report_of(error) is None
     assert exit_report_of(None) is None
@@ -21,7 +21,7 @@ def test_an_error_has_a_report_only_if_one_was_attached():
     ("report", "text"),
     [(FULL, "the disk is full"), (DRY, "rank 2: the lake is empty"), (ExitReport("", 3, origin="rank 2"), "")],
 )
-def test_the_text_begins_with_the_origin(report, text):
+def test_text_begins_with_the_origin(report, text):
     assert report.text == text
 
 
@@ -45,6 +45,6 @@ def test_reports_survive_encoding(report):
     assert decode_report(encode_report(report)) == report
 
 
-def test_a_long_message_is_truncated():
+def test_long_message_is_truncated():
     decoded = decode_report(encode_report(ExitReport("x" * (MAX_MESSAGE + 1), 3)))
     assert decoded.message == "x" * MAX_MESSAGE + " ..."

@@ -45,31 +45,31 @@ def test_calls_are_recorded_in_order_with_operation_bytes_and_label(comm):
     assert not any(call.is_in_progress for call in calls)
 
 
-def test_a_recorded_call_cannot_be_changed(comm):
+def test_recorded_call_cannot_be_changed(comm):
     comm.barrier()
     with pytest.raises(FrozenInstanceError):
         comm.recent_calls()[0].sequence = 7
 
 
-def test_the_last_1024_calls_are_kept(comm):
+def test_last_1024_calls_are_kept(comm):
     for _ in range(2000):
         comm.barrier()
     assert [call.sequence for call in comm.recent_calls()] == list(range(977, 2001))
 
 
-def test_a_refused_call_is_not_recorded(comm):
+def test_refused_call_is_not_recorded(comm):
     with pytest.raises(Exception, match="counts"):
         comm.allgatherv(np.ones(1), np.ones(1), [1, 2])
     assert comm.recent_calls() == []
 
 
-def test_a_label_of_another_type_is_converted_to_text(comm):
+def test_label_of_another_type_is_converted_to_text(comm):
     comm.barrier(label=7)
     assert comm.recent_calls()[0].label == "7"
     assert "barrier '7'" in comm.report()
 
 
-def test_the_report_names_rank_host_pid_and_last_calls(comm):
+def test_report_names_rank_host_pid_and_last_calls(comm):
     assert comm.report() == f"rank 0 of 1 (local), host {socket.gethostname()}, pid {os.getpid()}: open, 0 calls made\n"
     for number in range(20):
         comm.broadcast(np.ones(125), label=f"step {number}")
@@ -80,7 +80,7 @@ def test_the_report_names_rank_host_pid_and_last_calls(comm):
     assert "failure" not in text
 
 
-def test_the_report_names_the_call_under_way_and_the_first_failure():
+def test_report_names_the_call_under_way_and_the_first_failure():
     text = report("rank 1 of 2 (shm)", "busy", [call(41), call(42, end_ns=0)], ValueError("bad"))
     assert "now in #42 barrier, under way for" in text
     assert text.count("#42") == 1
@@ -88,7 +88,7 @@ def test_the_report_names_the_call_under_way_and_the_first_failure():
     assert text.endswith("first failure: ValueError: bad\n")
 
 
-def test_a_failure_is_logged_once_with_the_last_five_calls(caplog):
+def test_failure_is_logged_once_with_the_last_five_calls(caplog):
     comm = create_communicator(LocalConfig())
     for number in range(7):
         comm.barrier(label=f"step {number}")
@@ -109,7 +109,7 @@ def test_a_failure_is_logged_once_with_the_last_five_calls(caplog):
     assert comm.report().splitlines()[0].endswith("closed, 7 calls made")
 
 
-def test_a_log_handler_that_raises_does_not_prevent_the_abort(caplog):
+def test_log_handler_that_raises_does_not_prevent_the_abort(caplog):
     class BrokenHandler(logging.Handler):
         def emit(self, record):
             raise OSError("no space for logs")
@@ -163,7 +163,7 @@ def test_format_ns(value, text):
     assert format_ns(value) == text
 
 
-def test_a_program_with_a_handler_of_its_own_gets_no_report_in_addition(capfd):
+def test_program_with_a_handler_of_its_own_gets_no_report_in_addition(capfd):
     former = signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
         show_reports_unless_handled(0.0)

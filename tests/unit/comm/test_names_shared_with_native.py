@@ -24,7 +24,7 @@ def test_failures():
     assert {kind.name.lower() for kind in FailureKind} == set(ERRORS)
 
 
-def test_the_number_of_ranks():
+def test_number_of_ranks():
     assert config.MAX_RANKS == _native.MAX_RANKS == 1024
 
 

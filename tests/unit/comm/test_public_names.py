@@ -17,7 +17,7 @@ def test_each_backend_has_a_public_name(name):
     assert found.__name__ == name and issubclass(found, cobre.comm.Backend)
 
 
-def test_the_contract_has_collectives_and_no_messages_between_two_ranks():
+def test_contract_has_collectives_and_no_messages_between_two_ranks():
     """Everything that a communicator offers, but for what `abort`, reports and regions need."""
     offered = {name for name in dir(cobre.comm.Communicator) if not name.startswith("_")}
     about_itself = {"backend", "rank", "size", "sequence", "state", "recent_calls", "report"}
@@ -27,7 +27,7 @@ def test_the_contract_has_collectives_and_no_messages_between_two_ranks():
     assert {name for name in dir(cobre.comm.Backend) if not name.startswith("_")} == offered | shared_memory
 
 
-def test_the_heap_region_has_a_public_name():
+def test_heap_region_has_a_public_name():
     assert issubclass(cobre.comm.HeapRegion, SharedRegion)
 
 
@@ -42,7 +42,7 @@ def test_another_name_is_an_attribute_error():
         _ = cobre.comm.PigeonCommunicator
 
 
-def test_a_backend_is_loaded_when_it_is_named():
+def test_backend_is_loaded_when_it_is_named():
     program = (
         "import sys, cobre.comm as c; a = 'cobre.comm.backends.tcp.communicator' in sys.modules; c.TcpCommunicator"
     )

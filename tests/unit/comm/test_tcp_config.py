@@ -23,7 +23,7 @@ def test_ports_of_the_ring():
     assert TcpConfig("a", 0, 4).ring_port_range == range(1)  # the system's choice
 
 
-def test_the_environment_has_the_secret_only_if_it_was_given_as_a_variable():
+def test_environment_has_the_secret_only_if_it_was_given_as_a_variable():
     assert "COBRE_TCP_SECRET" not in TcpConfig("a", 0, 1, secret_file="/s").to_env()
 
 

@@ -130,7 +130,7 @@ def test_stages_add_up_and_have_dates(comparison):
     assert all(len(row["stage"]) == 7 and row["stage"][4] == "-" for row in rows)  # 2030-01
 
 
-def test_a_plant_that_only_one_study_has_is_named_and_has_no_difference(comparison):
+def test_plant_that_only_one_study_has_is_named_and_has_no_difference(comparison):
     assert [(kind, name) for kind, _, name in comparison.only_in("B")] == [("thermals", NEW_PLANT)]
     assert comparison.only_in("A") == []
     row = row_of(comparison, "entities", quantity="thermal_generation", entity=NEW_PLANT)

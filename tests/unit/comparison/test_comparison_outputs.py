@@ -37,7 +37,7 @@ def test_identical_runs_have_two_lines(runs):
     assert re.fullmatch(r"identical\ndigest [0-9a-f]{64} of bounds, cuts, policy file and simulation\n", done.output)
 
 
-def test_a_table_with_another_checksum_is_not_compared(runs, tmp_path):
+def test_table_with_another_checksum_is_not_compared(runs, tmp_path):
     copy = shutil.copytree(runs[1], tmp_path / "copy")
     content = bytearray((copy / "simulation" / "hydros.parquet").read_bytes())
     content[len(content) // 3] ^= 0x40
@@ -49,7 +49,7 @@ def test_a_table_with_another_checksum_is_not_compared(runs, tmp_path):
         cobre.compare(runs[0], copy)
 
 
-def test_a_page_needs_no_library_of_figures(runs, tmp_path):
+def test_page_needs_no_library_of_figures(runs, tmp_path):
     program = "import sys; sys.modules['matplotlib'] = None; from cobre.cli.main import main; main()"
     command = [sys.executable, "-c", program, "compare", *runs, "--html", tmp_path / "page.html"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -74,7 +74,7 @@ def test_json_has_bits_and_money(runs, comparison):
     assert json.loads(invoke(runs[0], runs[0], "--json").output)["identical"] is True
 
 
-def test_the_page_is_one_file_and_names_are_only_text(runs, tmp_path):
+def test_page_is_one_file_and_names_are_only_text(runs, tmp_path):
     target = tmp_path / "changes.html"
     assert invoke(*runs, "--html", target).exit_code == 1
     page = target.read_text()
@@ -104,7 +104,7 @@ def test_runs_without_simulation_are_compared_in_bits(runs, tmp_path):
     assert "no simulation" in found._repr_html_()
 
 
-def test_a_directory_that_holds_no_run_is_refused(runs, tmp_path):
+def test_directory_that_holds_no_run_is_refused(runs, tmp_path):
     with pytest.raises(IncompleteRunError):
         cobre.compare(runs[0], tmp_path)
     assert issubclass(IncompleteRunError, cobre.errors.CobreError)

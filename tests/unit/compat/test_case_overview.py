@@ -46,7 +46,7 @@ def test_contracts_and_pumping_stations():
     assert (system.contracts[0].contract_type, system.contracts[0].max_mw) == ("export", 20.0)
 
 
-def test_a_folder_that_is_not_there(tmp_path):
+def test_folder_that_is_not_there(tmp_path):
     with pytest.raises(OSError, match="does not exist"):
         cobre.io.load_case(tmp_path / "nowhere")
     (tmp_path / "file").write_text("")
@@ -64,7 +64,7 @@ def broken(tmp_path):
     return folder
 
 
-def test_an_invalid_case_is_a_validation_error(broken):
+def test_invalid_case_is_a_validation_error(broken):
     with pytest.raises(cobre.errors.ValidationError, match="77"):
         cobre.io.load_case(broken)
     with pytest.raises(ValueError, match="77"):
@@ -81,13 +81,13 @@ def test_findings_are_plain_values(broken):
     assert json.dumps(found)
 
 
-def test_a_sound_case_and_overrides():
+def test_sound_case_and_overrides():
     assert cobre.io.validate(EXAMPLES / "two_reservoirs")["valid"] is True
     overridden = cobre.io.validate(EXAMPLES / "two_reservoirs", {"training.nonsense": 1})
     assert overridden["valid"] is False
 
 
-def test_a_case_that_is_not_there_is_not_valid(tmp_path):
+def test_case_that_is_not_there_is_not_valid(tmp_path):
     found = cobre.io.validate(tmp_path / "nowhere", output_dir=tmp_path)
     assert found["valid"] is False
     assert "does not exist" in found["errors"][0]["message"]

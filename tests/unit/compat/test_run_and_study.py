@@ -50,7 +50,7 @@ def test_step_by_step_leaves_the_files_of_one_run(finished, case_dir, limit, tmp
     assert read_run_content(tmp_path).digest == read_run_content(finished[0]).digest
 
 
-def test_a_true_answer_ends_training_with_the_next_iteration(case_dir, tmp_path):
+def test_true_answer_ends_training_with_the_next_iteration(case_dir, tmp_path):
     for workers in (None, 2):
         seen = []
 
@@ -66,14 +66,14 @@ def test_a_true_answer_ends_training_with_the_next_iteration(case_dir, tmp_path)
         assert facts["convergence"]["achieved"] is False
 
 
-def test_a_run_that_the_caller_stopped_and_simulated_is_finished(case_dir, tmp_path):
+def test_run_that_the_caller_stopped_and_simulated_is_finished(case_dir, tmp_path):
     study = cobre.Study(case_dir, tmp_path, config_overrides={"simulation.enabled": True})
     study.simulate(study.train(on_iteration=lambda _: True))
     with pytest.raises(cobre.errors.OutputError, match=r"2 iterations, finished: the caller asked to stop"):
         study.train()
 
 
-def test_a_stop_by_the_caller_does_not_keep_from_simulating(case_dir, tmp_path):
+def test_stop_by_the_caller_does_not_keep_from_simulating(case_dir, tmp_path):
     overrides = {"simulation.enabled": True, "simulation.selection.num_scenarios": 2}
     result = cobre.run.run(case_dir, tmp_path, config_overrides=overrides, on_iteration=lambda _: True)
     assert result["iterations"] == 2
@@ -115,7 +115,7 @@ def test_bound_stalling_is_convergence(case_dir, tmp_path):
         cobre.results.load_simulation(tmp_path)
 
 
-def test_a_stored_policy_alone(finished, case_dir, limit, tmp_path):
+def test_stored_policy_alone(finished, case_dir, limit, tmp_path):
     study = cobre.Study(case_dir, finished[0], config_overrides=limit)
     policy = study.load_policy()
     assert policy.iterations == 4
@@ -123,7 +123,7 @@ def test_a_stored_policy_alone(finished, case_dir, limit, tmp_path):
     assert len(cobre.results.load_simulation(tmp_path, "costs")) == 6 * 12
 
 
-def test_a_run_with_nothing_enabled(case_dir, tmp_path):
+def test_run_with_nothing_enabled(case_dir, tmp_path):
     overrides = {"training.enabled": False, "simulation.enabled": False}
     result = cobre.run.run(case_dir, tmp_path / "out", config_overrides=overrides)
     assert (result["iterations"], result["lower_bound"], result["upper_bound"]) == (0, 0.0, None)
@@ -135,7 +135,7 @@ def test_simulation_without_a_policy_says_where_it_should_be(case_dir, tmp_path)
         cobre.run.run(case_dir, tmp_path, config_overrides={"training.enabled": False, "simulation.enabled": True})
 
 
-def test_the_error_of_a_worker_is_raised_with_its_type(case_dir, tmp_path):
+def test_error_of_a_worker_is_raised_with_its_type(case_dir, tmp_path):
     overrides = {"training.enabled": False, "simulation.enabled": True}
     with pytest.raises(cobre.errors.ValidationError, match="policy"):
         cobre.run.run(case_dir, tmp_path, config_overrides=overrides, num_workers=2)
@@ -147,7 +147,7 @@ def test_training_that_is_disabled_is_an_error(case_dir, tmp_path):
         study.train()
 
 
-def test_the_policy_of_another_study_is_refused(finished, case_dir, tmp_path):
+def test_policy_of_another_study_is_refused(finished, case_dir, tmp_path):
     other = case_dir.parent / "four_regions"
     policy = cobre.Study(case_dir, finished[0]).load_policy()
     study = cobre.Study(other, tmp_path)

@@ -38,7 +38,7 @@ def test_exported_schemas_are_valid_json_schemas(schemas):
 
 
 @pytest.mark.parametrize("case", ["two_reservoirs", "four_regions"])
-def test_the_examples_fit(schemas, case):
+def test_examples_fit(schemas, case):
     tried = 0
     for name, (file, _) in SCHEMAS.items():
         path = EXAMPLES / case / file

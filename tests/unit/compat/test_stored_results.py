@@ -148,7 +148,7 @@ def test_facts(folder):
     "load",
     ["load_results", "load_convergence", "load_convergence_arrow", "load_simulation", "load_policy", "load_stochastic"],
 )
-def test_a_folder_that_is_not_there(tmp_path, load):
+def test_folder_that_is_not_there(tmp_path, load):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         getattr(cobre.results, load)(tmp_path / "nowhere")
 

@@ -44,7 +44,7 @@ def test_deliveries_are_the_stages_of_the_study_then_those_after_it():
         (AnticipatedConfig(lead_time_hours=300.0), (BEFORE_STUDY, 0, 1, 2)),
     ],
 )
-def test_the_deciding_stage_of_each_delivery(config, deciders):
+def test_deciding_stage_of_each_delivery(config, deciders):
     assert DELIVERIES.deciders(config) == deciders
 
 
@@ -80,7 +80,7 @@ def test_what_a_plant_decides_ahead_and_when_it_is_known():
     assert not found.is_known_after(2, 2), "it is delivered by then"
 
 
-def test_a_plant_that_decides_in_the_delivery_stage_decides_nothing_ahead():
+def test_plant_that_decides_in_the_delivery_stage_decides_nothing_ahead():
     found = Anticipation(plant(1), (0, 1, 2, 3), 3)
     assert (found.distances, found.decided_distances, found.decided) == (0, (), ())
     assert not found.decides(1, 1)

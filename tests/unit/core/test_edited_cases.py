@@ -21,13 +21,13 @@ def test_settings_and_entities(case):
     assert new.system.hydros[0] is case.system.hydros[0]
 
 
-def test_the_given_case_stays_as_it_is(case):
+def test_given_case_stays_as_it_is(case):
     before = case.config.training.tree_seed
     cobre.changed(case, {"config.training.tree_seed": before + 1})
     assert case.config.training.tree_seed == before
 
 
-def test_a_whole_entity(case):
+def test_whole_entity(case):
     plant = cobre.changed(case.system.thermals[0], {"cost_per_mwh": 1.0})
     new = cobre.changed(case, {f"system.thermals[{plant.id}]": plant})
     assert new.system.thermals[0] is plant
@@ -50,6 +50,6 @@ def test_paths_that_name_nothing(case, path, words):
     assert words in caught.value.args[0]
 
 
-def test_a_case_in_memory_trains_as_its_directory_does(case):
+def test_case_in_memory_trains_as_its_directory_does(case):
     digests = {cobre.train(given, iterations=2, threads=1).digest for given in (case, CASE)}
     assert len(digests) == 1

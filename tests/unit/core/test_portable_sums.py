@@ -32,7 +32,7 @@ print(result.digest, repr(result.lower_bound), repr(result.upper_bound), repr(si
 """
 
 
-def test_the_order_is_that_of_the_values():
+def test_order_is_that_of_the_values():
     values = [1e16, 1.0, -1e16, 3.5]
     assert sum_in_order(values) == 3.5
     assert math.fsum(values) == 4.5
@@ -40,7 +40,7 @@ def test_the_order_is_that_of_the_values():
     assert isinstance(sum_in_order([1, 2]), float)
 
 
-def test_the_sum_is_a_left_fold():
+def test_sum_is_a_left_fold():
     draw = random.Random(7)
     values = [draw.uniform(-1.0, 1.0) * 10.0 ** draw.randrange(12) for _ in range(500)]
     total = 0.0

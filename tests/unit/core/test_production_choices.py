@@ -33,7 +33,7 @@ def by_id(production, stages=STAGES):
         (HydroProduction(4, (StageRange(5, 5, C),), {0: A}, B), [(C, [5]), (A, [0, 3, 6]), (B, [1, 2, 4, 7])]),
     ],
 )
-def test_the_first_range_counts_then_the_season_then_the_default(production, expected):
+def test_first_range_counts_then_the_season_then_the_default(production, expected):
     overlapping = [(A, [2, 3, 4]), (B, [5, 6, 7]), (C, [0, 1])]
     assert by_id(production) == (overlapping if expected is None else expected)
 

@@ -14,7 +14,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("text", NAMES)
-def test_a_name_is_what_its_parts_say(text):
+def test_name_is_what_its_parts_say(text):
     assert StateName.parse(text) == NAMES[text]
     assert str(NAMES[text]) == text
     assert kind_of(text) == NAMES[text].kind
@@ -32,7 +32,7 @@ def test_ids_of_a_kind_keep_their_order():
     assert entity_ids(names, COMMITMENT) == (4,)
 
 
-def test_the_vector_has_storages_decided_states_lags_and_what_is_passed_on():
+def test_vector_has_storages_decided_states_lags_and_what_is_passed_on():
     layout = StateLayout((StateSlot(COMMITMENT, 1, 2),), (StateSlot(IN_TRANSIT, 0, 1),))
     names = state_names(StateOwners([7, 3], [10, 20]), layout, order=2)
     lags = ("inflow_lag1:7", "inflow_lag1:3", "inflow_lag2:7", "inflow_lag2:3")

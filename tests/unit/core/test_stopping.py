@@ -84,7 +84,7 @@ def test_reason_states_confidence_and_numbers():
     )
 
 
-def test_a_rule_looks_at_its_own_number_of_paths():
+def test_rule_looks_at_its_own_number_of_paths():
     """Simulated costs that another rule requested do not change this rule's answer."""
     few, _ = rules(SimulationBased(4, 1), SimulationBased(40, 1))
     costs = np.concatenate([[99.0, 101.0, 99.0, 101.0], np.full(36, 500.0)])
@@ -108,7 +108,7 @@ def test_every_rule_has_a_stop_kind():
     assert (cap.kind, patient.kind) == (StopKind.ITERATION_LIMIT, StopKind.BOUND_STALLING)
 
 
-def test_a_limit_is_no_convergence_and_a_request_no_interruption():
+def test_limit_is_no_convergence_and_a_request_no_interruption():
     assert {kind for kind in StopKind if kind.has_converged} == {
         "bound_stalling",
         "simulation",
@@ -126,7 +126,7 @@ def bounded(value, method=BoundMethod.INNER, half_width=0.0):
     return UpperBound(method, value, 100.0, half_width, None, 10)
 
 
-def test_an_upper_bound_near_the_lower_one_ends_the_run():
+def test_upper_bound_near_the_lower_one_ends_the_run():
     (rule,) = rules(UpperBoundGap(1.0, period=2))
     assert rule.needs_bound(history(100.0)) is None
     assert rule.needs_bound(history(100.0, 100.0)) == BoundPlan(paths=200)
@@ -134,7 +134,7 @@ def test_an_upper_bound_near_the_lower_one_ends_the_run():
     assert "0.5 % above the lower bound" in rule.reason_to_stop(history(100.0, 100.0), None, bounded(100.5))
 
 
-def test_a_cost_below_the_lower_bound_is_called_so():
+def test_cost_below_the_lower_bound_is_called_so():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
     assert "is 0.5 % below the lower bound" in rule.reason_to_stop(history(100.0), None, bounded(99.5))
     met = Gap(None, 1.0)._met("the cost is", 99.0, 100.0)
@@ -148,12 +148,12 @@ def test_of_an_estimate_the_upper_end_counts():
     assert rule.reason_to_stop(history(100.0), None, bounded(100.5, BoundMethod.SAMPLED, 0.4)) is not None
 
 
-def test_an_infinite_bound_ends_nothing():
+def test_infinite_bound_ends_nothing():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
     assert rule.reason_to_stop(history(100.0), None, bounded(float("inf"))) is None
 
 
-def test_a_rule_is_added_by_one_class(tmp_path):
+def test_rule_is_added_by_one_class(tmp_path):
     """Decoding, saving, the schema, completion of names and training know it without another line."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

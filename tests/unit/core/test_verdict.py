@@ -33,7 +33,7 @@ def test_sampled_bounds(lower, upper, half_width, kind, words):
     assert words in found.sentence
 
 
-def test_the_first_iterations_of_a_short_run_do_not_count():
+def test_first_iterations_of_a_short_run_do_not_count():
     """Every lower bound rises steeply at first; nine iterations that are flat since the fourth do not rise."""
     found = judged([20.0, 60.0, 90.0, *[100.0] * 6], 120.0, 5.0)
     assert found.kind is VerdictKind.LEVELLED_OFF
@@ -60,7 +60,7 @@ def test_under_a_risk_measure_the_sampled_mean_proves_nothing():
     assert "not an upper bound of the objective" in found.sentence
 
 
-def test_an_interrupted_run_was_stopped_early_whatever_the_bounds_say():
+def test_interrupted_run_was_stopped_early_whatever_the_bounds_say():
     found = verdict(BoundHistory(FLAT, [100.2] * 13, [0.5] * 13), is_interrupted=True)
     assert found.kind is VerdictKind.STOPPED_EARLY
     assert found.sentence.startswith("stopped early; at that point: converged")
@@ -75,7 +75,7 @@ def bound(gap, method="inner", confidence=None, **facts):
     return ComputedBound.of(content | {"confidence": confidence}, **facts)
 
 
-def test_a_computed_bound_counts_more_than_sampled_costs():
+def test_computed_bound_counts_more_than_sampled_costs():
     far = judged(FLAT, 100.0, 13.0, computed=bound(0.05))
     assert far.kind is VerdictKind.LEVELLED_OFF
     assert far.sentence.endswith("the upper bound by inner approximation is 5.00 % above the lower bound")
@@ -85,7 +85,7 @@ def test_a_computed_bound_counts_more_than_sampled_costs():
     assert closed.kind is VerdictKind.CONVERGED
 
 
-def test_an_estimate_states_its_confidence():
+def test_estimate_states_its_confidence():
     found = judged(FLAT, 100.0, 13.0, is_risk_averse=True, computed=bound(0.02, "sampled", 0.95))
     words = "the estimated cost of the policy is at most 2.00 % above the lower bound (95 % confidence)"
     assert found.sentence.endswith(words)
@@ -118,7 +118,7 @@ def test_costs_of_paths_are_called_what_they_are(costs, is_bound, names):
         (0.3, True, VerdictKind.LEVELLED_OFF, "is up to 0.80 % above the lower bound (95 % confidence), estimated"),
     ],
 )
-def test_the_interval_of_the_policy_cost_says_whether_a_run_has_converged(half_width, is_risk_averse, kind, words):
+def test_interval_of_the_policy_cost_says_whether_a_run_has_converged(half_width, is_risk_averse, kind, words):
     numbers = {"policy_cost": 100.5, "policy_cost_half_width": half_width, "policy_cost_paths": 40}
     computed = ComputedBound.of_policy(100.0, numbers, is_risk_averse=is_risk_averse)
     found = judged(FLAT, 80.0, 25.0, computed=computed, is_risk_averse=is_risk_averse)
@@ -127,7 +127,7 @@ def test_the_interval_of_the_policy_cost_says_whether_a_run_has_converged(half_w
 
 
 @pytest.mark.parametrize("changed", [{"policy_cost": None}, {"policy_cost_half_width": None}, {"policy_cost_paths": 0}])
-def test_a_cost_without_an_interval_or_of_all_paths_is_no_computed_bound(changed):
+def test_cost_without_an_interval_or_of_all_paths_is_no_computed_bound(changed):
     numbers = {"policy_cost": 100.5, "policy_cost_half_width": 1.0, "policy_cost_paths": 40} | changed
     assert ComputedBound.of_policy(100.0, numbers, is_risk_averse=False) is None
 
@@ -140,7 +140,7 @@ def test_a_cost_without_an_interval_or_of_all_paths_is_no_computed_bound(changed
         (48.0, 2.0, True, VerdictKind.LEVELLED_OFF),
     ],
 )
-def test_a_cost_far_below_the_lower_bound_is_not_convergence(cost, half_width, is_risk_averse, kind):
+def test_cost_far_below_the_lower_bound_is_not_convergence(cost, half_width, is_risk_averse, kind):
     numbers = {"policy_cost": cost, "policy_cost_half_width": half_width, "policy_cost_paths": 30}
     computed = ComputedBound.of_policy(100.0, numbers, is_risk_averse=is_risk_averse, is_enough=True)
     found = judged(FLAT, cost, half_width, computed=computed, is_risk_averse=is_risk_averse)
@@ -168,7 +168,7 @@ def test_exact_costs_below_the_lower_bound_are_not_convergence():
         ({"computed": bound(0.25), "is_exact": True}, 0.25, None),
     ],
 )
-def test_the_gap_is_that_to_the_best_known_cost(facts, gap, error):
+def test_gap_is_that_to_the_best_known_cost(facts, gap, error):
     history = BoundHistory([90.0, 100.0], [200.0, 120.0], [9.0, 5.0], **facts)
     assert history.gap == pytest.approx(gap)
     assert history.gap_error == pytest.approx(error)
@@ -179,7 +179,7 @@ def test_there_is_no_gap_before_the_first_iteration():
     assert BoundHistory([], [], [], single_path_cost=1.0).gap_error is None
 
 
-def test_a_stopping_rule_that_computed_the_bound_counts_more_than_the_sampled_cost():
+def test_stopping_rule_that_computed_the_bound_counts_more_than_the_sampled_cost():
     stored = {"method": "inner", "upper_bound": 105.0, "half_width": 0.0, "lower_bound": 100.0}
     known = {"policy_cost": 102.0, "policy_cost_half_width": 1.0, "policy_cost_paths": 40}
     of_run = functools.partial(ComputedBound.of_run, 100.0, is_risk_averse=False)

@@ -61,7 +61,7 @@ def test_csv_has_every_table_and_row(run, tmp_path):
         assert next(csv.DictReader(stream))["start_date"] == "2030-01-01"
 
 
-def test_a_workbook_has_a_sheet_for_each_table(run, tmp_path):
+def test_workbook_has_a_sheet_for_each_table(run, tmp_path):
     done = invoke("export", run, "--to", "xlsx", "--table", "costs", "--table", "stages", "-o", tmp_path / "x.xlsx")
     assert done.exit_code == 0, done.output
     book = openpyxl.load_workbook(tmp_path / "x.xlsx", read_only=True)
@@ -96,7 +96,7 @@ def test_text_in_a_csv_file_is_never_a_formula_nor_a_command(tmp_path):
     assert {value for _, value in found} == {"-1.5"}
 
 
-def test_a_table_too_long_for_a_sheet_is_refused_before_anything_is_written(run, tmp_path, monkeypatch):
+def test_table_too_long_for_a_sheet_is_refused_before_anything_is_written(run, tmp_path, monkeypatch):
     rows = stored(run, "costs").num_rows
     monkeypatch.setattr(files, "MAX_ROWS", rows)
     with pytest.raises(ExportError, match=rf"costs has {rows:,} rows.*--table stages.*--to csv"):
@@ -106,7 +106,7 @@ def test_a_table_too_long_for_a_sheet_is_refused_before_anything_is_written(run,
     export_run(run, tmp_path / "x.xlsx", "xlsx", tables=["costs"])
 
 
-def test_the_limit_is_that_of_excel():
+def test_limit_is_that_of_excel():
     assert files.MAX_ROWS == 2**20
 
 
@@ -161,7 +161,7 @@ def test_existing_targets_are_not_replaced_and_links_not_followed(run, tmp_path,
     ("form", "library", "extra"),
     [("xlsx", "xlsxwriter", "excel"), ("netcdf", "netCDF4", "netcdf"), ("duckdb", "duckdb", "duckdb")],
 )
-def test_a_missing_library_is_named_with_the_command_that_installs_it(run, tmp_path, monkeypatch, form, library, extra):
+def test_missing_library_is_named_with_the_command_that_installs_it(run, tmp_path, monkeypatch, form, library, extra):
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(sys.modules, library)
     monkeypatch.setattr(sys, "meta_path", [_Without(library), *sys.meta_path])
@@ -194,7 +194,7 @@ def test_wrong_options_are_refused(run, tmp_path):
         export_run(run, tmp_path / "x", "sql")
 
 
-def test_a_damaged_table_is_not_exported(run, tmp_path):
+def test_damaged_table_is_not_exported(run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "copy")
     path = copy / "simulation" / "costs.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
@@ -203,7 +203,7 @@ def test_a_damaged_table_is_not_exported(run, tmp_path):
 
 
 @pytest.mark.parametrize(("field", "value"), [("case", 3), ("config_overrides", "x"), ("versions", 1), ("method", 2)])
-def test_a_field_of_another_type_in_study_json_is_an_error_and_no_crash(run, tmp_path, field, value):
+def test_field_of_another_type_in_study_json_is_an_error_and_no_crash(run, tmp_path, field, value):
     copy = shutil.copytree(run, tmp_path / "copy")
     study = json.loads((copy / "study.json").read_text())
     (copy / "study.json").write_text(json.dumps(study | {field: value}))
@@ -225,7 +225,7 @@ def test_tables_in_memory_become_arrays(run):
     assert as_xarray(stored(run, "costs"))["immediate_cost"].dims == ("scenario_id", "stage_id")
 
 
-def test_a_run_may_be_the_current_directory(run, tmp_path, monkeypatch):
+def test_run_may_be_the_current_directory(run, tmp_path, monkeypatch):
     import shutil
 
     monkeypatch.chdir(shutil.copytree(run, tmp_path / "here"))

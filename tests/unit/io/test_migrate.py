@@ -46,7 +46,7 @@ def test_truncation_is_named(tmp_path):
     assert any(note.kind is NoteKind.NOW_EFFECTIVE and "truncation" in note.text for note in report.notes)
 
 
-def test_an_example_gives_the_same_bounds(tmp_path):
+def test_example_gives_the_same_bounds(tmp_path):
     migrate_to_019(ROOT / "examples" / "two_reservoirs", tmp_path / "new")
     before = cobre.train(ROOT / "examples" / "two_reservoirs", iterations=3)
     assert cobre.train(tmp_path / "new", iterations=3).lower_bound == before.lower_bound

@@ -31,7 +31,7 @@ def only_error(folder):
     return problems.errors[0]
 
 
-def test_the_sound_case_has_every_file_of_the_format_but_alternatives(folder):
+def test_sound_case_has_every_file_of_the_format_but_alternatives(folder):
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
     alternatives = {name for name in known_files() if "external" in name or "noise_openings" in name}
     assert known_files() - present == alternatives | set(MOVED) | {
@@ -41,7 +41,7 @@ def test_the_sound_case_has_every_file_of_the_format_but_alternatives(folder):
     }
 
 
-def test_a_sound_case_loads(folder):
+def test_sound_case_loads(folder):
     case, problems = read(folder)
     assert not problems.errors
     assert case.name == folder.name
@@ -54,7 +54,7 @@ def test_tables_are_what_loads_arrow():
 
 
 @pytest.mark.parametrize("name", REQUIRED_JSON)
-def test_a_missing_file_is_named(folder, name):
+def test_missing_file_is_named(folder, name):
     (folder / name).unlink()
     problem = only_error(folder)
     assert (problem.layer, problem.file) == (Layer.STRUCTURE, name)
@@ -67,7 +67,7 @@ def test_all_missing_files_are_named_at_once(tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(sound_documents()))
-def test_a_truncated_json_file_is_a_problem_of_structure(folder, name):
+def test_truncated_json_file_is_a_problem_of_structure(folder, name):
     text = (folder / name).read_text()
     (folder / name).write_text(text[: len(text) // 2])
     problem = next(problem for problem in read(folder)[1].errors if problem.file == name)
@@ -75,13 +75,13 @@ def test_a_truncated_json_file_is_a_problem_of_structure(folder, name):
     assert "line 1" in problem.entity
 
 
-def test_an_empty_json_file(folder):
+def test_empty_json_file(folder):
     (folder / "stages.json").write_text("")
     assert only_error(folder).message == "the file is empty"
 
 
 @pytest.mark.parametrize("name", sorted(sound_tables()))
-def test_a_truncated_table_is_a_problem_of_structure(folder, name):
+def test_truncated_table_is_a_problem_of_structure(folder, name):
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: len(content) // 2])
     problems = [problem for problem in read(folder)[1].errors if problem.file == name]
@@ -89,7 +89,7 @@ def test_a_truncated_table_is_a_problem_of_structure(folder, name):
     assert "Parquet" in problems[0].message
 
 
-def test_an_empty_table(folder):
+def test_empty_table(folder):
     (folder / "scenarios/load_seasonal_stats.parquet").write_bytes(b"")
     assert only_error(folder).message == "the file is empty"
 
@@ -99,7 +99,7 @@ def test_text_that_is_not_utf8(folder):
     assert "UTF-8" in only_error(folder).message
 
 
-def test_a_byte_order_mark_is_allowed(folder):
+def test_byte_order_mark_is_allowed(folder):
     path = folder / "penalties.json"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert read(folder)[0] is not None
@@ -111,7 +111,7 @@ def test_json_that_is_nested_too_deeply(folder):
 
 
 @pytest.mark.parametrize("number", ["9" * 100_000, "-1e400"])
-def test_a_number_out_of_range_is_one_error_and_hides_no_other(folder, number):
+def test_number_out_of_range_is_one_error_and_hides_no_other(folder, number):
     text = (folder / "system/thermals.json").read_text()
     wrong = text.replace('"cost_per_mwh":', f'"no_field": 1, "ramp": {number}, "cost_per_mwh":', 1)
     (folder / "system/thermals.json").write_text(wrong)
@@ -120,7 +120,7 @@ def test_a_number_out_of_range_is_one_error_and_hides_no_other(folder, number):
     assert problems.errors[0].message == "is too large"
 
 
-def test_a_trailing_comma_is_named(folder):
+def test_trailing_comma_is_named(folder):
     (folder / "penalties.json").write_text('{"bus": [1, ],}')
     problem = only_error(folder)
     assert (problem.entity, problem.message) == (
@@ -130,18 +130,18 @@ def test_a_trailing_comma_is_named(folder):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read(folder):
+def test_file_that_may_not_be_read(folder):
     (folder / "stages.json").chmod(0)
     assert "cannot be read" in only_error(folder).message
 
 
-def test_a_folder_in_the_place_of_a_file(folder):
+def test_folder_in_the_place_of_a_file(folder):
     (folder / "stages.json").unlink()
     (folder / "stages.json").mkdir()
     assert "cannot be read" in only_error(folder).message
 
 
-def test_a_folder_in_the_place_of_a_table(folder):
+def test_folder_in_the_place_of_a_table(folder):
     path = folder / "scenarios/load_seasonal_stats.parquet"
     path.unlink()
     path.mkdir()
@@ -149,14 +149,14 @@ def test_a_folder_in_the_place_of_a_table(folder):
 
 
 @pytest.mark.parametrize("name", sorted(MOVED))
-def test_a_file_that_moved_names_its_successor(folder, name):
+def test_file_that_moved_names_its_successor(folder, name):
     (folder / name).write_text("{}")
     problem = only_error(folder)
     assert problem.file == name
     assert "constraints/" in problem.advice
 
 
-def test_an_unknown_file_is_a_warning(folder):
+def test_unknown_file_is_a_warning(folder):
     (folder / "scenarios/inflow_stats.parquet").write_bytes(b"")
     (folder / "notes.txt").write_text("not ours")
     case, problems = read(folder)
@@ -166,13 +166,13 @@ def test_an_unknown_file_is_a_warning(folder):
 
 
 @pytest.mark.parametrize("target", ["no_such_folder", "stages.json"])
-def test_a_path_that_is_no_directory(folder, target):
+def test_path_that_is_no_directory(folder, target):
     case, problems = read(folder / target)
     assert case is None
     assert problems.errors[0].layer is Layer.STRUCTURE
 
 
-def test_a_key_given_twice(folder):
+def test_key_given_twice(folder):
     text = (folder / "penalties.json").read_text()
     (folder / "penalties.json").write_text(text.replace('"excess_cost"', '"excess_cost": 7.0, "excess_cost"'))
     problem = only_error(folder)
@@ -188,7 +188,7 @@ def test_problems_of_all_files_are_collected(folder):
     assert files == {"config.json", "penalties.json", "system/lines.json"}
 
 
-def test_the_exception_shows_every_problem(folder):
+def test_exception_shows_every_problem(folder):
     (folder / "config.json").write_text("{}")
     (folder / "system/lines.json").unlink()
     with pytest.raises(InvalidCaseError) as raised:
@@ -205,7 +205,7 @@ def test_warnings_come_with_the_case(folder):
     assert any(problem.file == "old.json" for problem in problems.warnings)
 
 
-def test_the_error_for_an_old_key_names_its_replacement(tmp_path):
+def test_error_for_an_old_key_names_its_replacement(tmp_path):
     problems = problems_after(
         tmp_path, lambda documents, tables: documents["stages.json"]["stages"][0].update(num_scenarios=3)
     )

@@ -51,7 +51,7 @@ def test_entities_are_sorted_by_date_then_id(tmp_path):
     assert [bus.id for bus in load_case(tmp_path).system.buses] == [1, 0]
 
 
-def test_a_correlation_matrix_follows_its_entities(tmp_path):
+def test_correlation_matrix_follows_its_entities(tmp_path):
     documents = sound_documents()
     group = documents["scenarios/correlation.json"]["profiles"]["default"]["correlation_groups"][0]
     group["entities"] = group["entities"][::-1]

@@ -41,7 +41,7 @@ def read_with(folder, name, content):
 
 
 @pytest.mark.parametrize("name", sorted(sound_documents()))
-def test_a_value_of_the_wrong_kind_is_found_wherever_it_is(tmp_path, name):
+def test_value_of_the_wrong_kind_is_found_wherever_it_is(tmp_path, name):
     documents = sound_documents()
     write_case(tmp_path, documents, {})
     for way in paths(documents[name]):
@@ -54,7 +54,7 @@ def test_a_value_of_the_wrong_kind_is_found_wherever_it_is(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", sorted(sound_documents()))
-def test_an_unknown_key_is_found_wherever_it_is(tmp_path, name):
+def test_unknown_key_is_found_wherever_it_is(tmp_path, name):
     documents = sound_documents()
     write_case(tmp_path, documents, {})
     objects = [()] + [way for way in paths(documents[name]) if isinstance(value_at(documents[name], way), dict)]

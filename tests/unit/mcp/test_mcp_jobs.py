@@ -18,7 +18,7 @@ def case(tmp_path):
     return folder
 
 
-def test_the_command_line_carries_the_request(case, tmp_path):
+def test_command_line_carries_the_request(case, tmp_path):
     request = StudyRequest(
         case, tmp_path / "out", iterations=7, world=WorldRequest(workers=2), resume=True, time_limit_s=1.5
     )

@@ -43,7 +43,7 @@ def name_owner(folder, pid, host=None):
     (folder / "run.lock").write_text(f"pid {pid} on {host or socket.gethostname()}\n")
 
 
-def test_the_holder_is_signalled(tmp_path, holder):
+def test_holder_is_signalled(tmp_path, holder):
     name_owner(tmp_path, holder.pid)
     signal_owner(tmp_path, [signal.SIGTERM])
     assert holder.wait() == -signal.SIGTERM

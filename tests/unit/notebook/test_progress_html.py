@@ -19,7 +19,7 @@ def test_outside_a_notebook_nothing_is_drawn():
         emit(iteration(1, 2.0))
 
 
-def test_a_run():
+def test_run():
     events = (
         {"event": "phase", "name": "building"},
         {"event": "warning", "message": "<b>odd</b>"},

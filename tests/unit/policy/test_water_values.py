@@ -11,7 +11,7 @@ def hydros(rows):
     return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
 
 
-def test_the_value_of_a_stage_is_that_of_its_last_block():
+def test_value_of_a_stage_is_that_of_its_last_block():
     found = simulated_water_values(hydros([(0, 0, 1, 7, 30.0), (0, 0, 0, 7, 10.0)]))
     assert found.to_pylist() == [
         {

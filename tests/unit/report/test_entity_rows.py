@@ -37,7 +37,7 @@ def test_pieces_of_a_file_are_put_together(tmp_path, rows_per_group):
     np.testing.assert_array_equal(found.total("value"), columns["value"].reshape(4, 2, 3, 2).sum(axis=3))
 
 
-def test_an_entity_that_is_missing_in_some_stages():
+def test_entity_that_is_missing_in_some_stages():
     columns = table()
     rows = np.flatnonzero((columns["stage_id"] == 3) & (columns["hydro_id"] == 7))
     expected = columns["value"].reshape(4, 2, 3, 2).copy()

@@ -36,7 +36,7 @@ def test_percentiles_are_those_of_numpy(scenarios):
     np.testing.assert_allclose(found, np.percentile(values, PERCENTILES, axis=0), rtol=1e-12)
 
 
-def test_the_library_of_charts_is_the_one_that_is_named():
+def test_library_of_charts_is_the_one_that_is_named():
     folder = resources.files("cobre.report").joinpath("vendor", "uplot")
     named = re.findall(r"\| `([^`]+)` \| (\d+) \| `([0-9a-f]{64})` \|", folder.joinpath("README.md").read_text())
     assert {name for name, _, _ in named} == {entry.name for entry in folder.iterdir()} - {"README.md"}

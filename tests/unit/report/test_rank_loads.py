@@ -23,7 +23,7 @@ def test_stragglers_are_found():
     assert found.waiting_share.tolist() == pytest.approx([0.5, 0.45, 0.0, 0.55])
 
 
-def test_a_single_rank_never_straggles():
+def test_single_rank_never_straggles():
     assert loads_of(view_of([iteration(1, [[5.0, 0.0]])])).stragglers() == {}
 
 

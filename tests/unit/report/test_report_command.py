@@ -23,7 +23,7 @@ def test_it_prints_where_the_report_is(run_copy):
 @pytest.mark.parametrize(
     "name", ["simulation/hydros.parquet", "training/convergence.parquet", "simulation/entity_stages.parquet"]
 )
-def test_a_damaged_table_is_an_error_that_names_it(run_copy, name):
+def test_damaged_table_is_an_error_that_names_it(run_copy, name):
     """One bit of a table that the report shows, or of one that it does not show."""
     (run_copy / "report.html").unlink(missing_ok=True)
     content = bytearray((run_copy / name).read_bytes())
@@ -38,7 +38,7 @@ def test_a_damaged_table_is_an_error_that_names_it(run_copy, name):
 
 
 @pytest.mark.parametrize("name", ["study.json", "summary.json", "training/manifest.json", "simulation/manifest.json"])
-def test_a_file_that_a_finished_run_has_lost_is_an_error_that_names_it(run_copy, name):
+def test_file_that_a_finished_run_has_lost_is_an_error_that_names_it(run_copy, name):
     (run_copy / name).unlink()
     done = report(run_copy)
     assert done.returncode == 8
@@ -64,7 +64,7 @@ def test_pandas_is_not_waited_for(run_copy):
     assert done.stdout.strip() == "False", done.stderr
 
 
-def test_a_report_needs_no_library_of_figures(run_copy):
+def test_report_needs_no_library_of_figures(run_copy):
     """Matplotlib is for notebooks, and not everyone has it."""
     program = "import sys; sys.modules['matplotlib'] = None; from cobre.cli.main import main; main()"
     command = [sys.executable, "-c", program, "report", run_copy]
@@ -96,7 +96,7 @@ def test_missing_output_directory_is_refused_in_one_line(tmp_path):
     assert done.stderr == f"cobre: {tmp_path / 'nothing'} does not exist; give the output directory of a run\n"
 
 
-def test_a_report_that_cannot_be_written(run_copy):
+def test_report_that_cannot_be_written(run_copy):
     done = report(run_copy, "--output", run_copy / "summary.json" / "report.html")
     assert done.returncode == 5
     assert done.stderr.startswith("cobre: cannot write")

@@ -120,7 +120,7 @@ def test_every_entity_can_be_found(data, study):
     assert kinds == known
 
 
-def test_the_table_of_hydro_plants(data, rows, study):
+def test_table_of_hydro_plants(data, rows, study):
     table = data["tables"]["hydros"]
     found = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["rows"]}
     spilling, stored = defaultdict(set), defaultdict(list)

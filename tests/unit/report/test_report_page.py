@@ -70,7 +70,7 @@ def test_charts_have_captions_of_their_axes(finished_page):
         assert caption in text
 
 
-def test_the_same_run_has_the_same_report(finished_run, finished_page, tmp_path):
+def test_same_run_has_the_same_report(finished_run, finished_page, tmp_path):
     assert write_report(finished_run, tmp_path / "again.html").read_text() == finished_page
 
 

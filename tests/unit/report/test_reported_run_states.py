@@ -16,7 +16,7 @@ def top_of(text):
     return Page(text[text.index("<body") : text.index("<header")] + "</body>").text
 
 
-def test_a_killed_run(only_events):
+def test_killed_run(only_events):
     text = write_report(only_events).read_text()
     assert "Interrupted. This run ended before it was finished" in top_of(text)
     assert "5 iterations" in top_of(text)
@@ -47,12 +47,12 @@ def test_run_without_iterations(only_events):
     assert "no iteration yet" in page.text
 
 
-def test_a_log_without_a_whole_line(tmp_path):
+def test_log_without_a_whole_line(tmp_path):
     (tmp_path / "events.jsonl").write_text('{"event": "run_sta')
     assert "0 iterations" in top_of(write_report(tmp_path).read_text())
 
 
-def test_a_run_that_failed(only_events):
+def test_run_that_failed(only_events):
     log = only_events / "events.jsonl"
     whole = log.read_text().rpartition("\n")[0]
     failed = {"event": "run_failed", "time": 1.8e9, "error": "stage 3 has <no> solution", "kind": "StageFailedError"}
@@ -62,7 +62,7 @@ def test_a_run_that_failed(only_events):
     )
 
 
-def test_a_run_that_someone_stopped(run_copy):
+def test_run_that_someone_stopped(run_copy):
     summary = json.loads((run_copy / "summary.json").read_text())
     (run_copy / "summary.json").write_text(json.dumps(summary | {"is_interrupted": True}))
     shutil.rmtree(run_copy / "simulation")
@@ -71,7 +71,7 @@ def test_a_run_that_someone_stopped(run_copy):
     assert "cost-histogram" not in data_of(text)["charts"]
 
 
-def test_a_stored_policy_that_was_simulated(run_copy):
+def test_stored_policy_that_was_simulated(run_copy):
     summary = json.loads((run_copy / "summary.json").read_text())
     changed = {"stop_kind": None, "stop_reason": "a stored policy was used", "training_seconds": 0.0, "digest": ""}
     (run_copy / "summary.json").write_text(json.dumps(summary | changed))
@@ -106,7 +106,7 @@ def test_damaged_files_are_named_and_the_rest_is_shown(run_copy):
     assert data["charts"]["thermal-generation"]["labels"][0] == "stage 0"
 
 
-def test_a_table_that_is_missing(run_copy):
+def test_table_that_is_missing(run_copy):
     (run_copy / "simulation" / "costs.parquet").unlink()
     text = write_report(run_copy).read_text()
     assert any("costs.parquet is missing" in warning for warning in data_of(text)["warnings"])
@@ -129,7 +129,7 @@ def test_every_reader_detects_one_flipped_bit(run_copy):
     assert len(series(data, "bounds", "lower bound")) == 12  # of the events
 
 
-def test_a_damaged_manifest(run_copy):
+def test_damaged_manifest(run_copy):
     (run_copy / "training" / "manifest.json").write_text("[]")
     data = data_of(write_report(run_copy).read_text())
     assert any("manifest.json cannot be read: it is not a JSON object" in warning for warning in data["warnings"])
@@ -148,6 +148,6 @@ def test_paths_that_are_no_output_directory_are_refused(tmp_path, finished_run):
         write_report(tmp_path)
 
 
-def test_a_place_that_cannot_be_written(finished_run):
+def test_place_that_cannot_be_written(finished_run):
     with pytest.raises(ReportError, match=r"cannot write .*report\.html"):
         write_report(finished_run, finished_run / "summary.json" / "report.html")

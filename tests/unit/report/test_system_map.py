@@ -58,7 +58,7 @@ def test_plants_in_a_circle_are_left_out():
     assert [layout.cells for layout in layouts({1: 2, 2: 1, 3: None})] == [{3: (0, 0)}]
 
 
-def test_a_case_is_drawn():
+def test_case_is_drawn():
     drawn = cobre.system_map(LARGE)
     page = Page(drawn.svg)
     case = cobre.load_case(LARGE)
@@ -89,7 +89,7 @@ def test_large_map_stays_readable():
     assert height <= 60 * ROW
 
 
-def test_the_report_has_it(finished_page):
+def test_report_has_it(finished_page):
     page = Page(finished_page)
     assert "system-map" in page.ids
     assert ("a", "href", "#hydros-1") in page.attributes

@@ -98,7 +98,7 @@ def test_time_and_compression_do_not_matter(original, other):
     assert compare_runs(original, other).is_identical
 
 
-def test_a_cut_in_its_last_bit(original, other):
+def test_cut_in_its_last_bit(original, other):
     change_cut(other, stage=4, cut=6, component=1)
     found = compare_runs(original, other).difference
     assert found.part == "cuts"
@@ -108,13 +108,13 @@ def test_a_cut_in_its_last_bit(original, other):
     assert repr(found.first) in str(found)
 
 
-def test_an_intercept(original, other):
+def test_intercept(original, other):
     change_cut(other, stage=0, cut=0, component=None)
     location = compare_runs(original, other).difference.location
     assert (location["iteration"], location["component"]) == (1, "intercept")
 
 
-def test_the_first_in_time_is_named(original, other):
+def test_first_in_time_is_named(original, other):
     """Cuts are made from the last stage to the first, iteration after iteration, before the lower bound."""
     change_cut(other, stage=2, cut=9, component=0)  # iteration 3
     change_cut(other, stage=3, cut=5, component=0)  # iteration 2
@@ -143,7 +143,7 @@ def test_work_of_the_solver_is_compared(original, other):
     assert found.location == {"iteration": 2, "column": "backward_pivots"}
 
 
-def test_the_paths_of_an_iteration_come_before_its_cuts(original, other):
+def test_paths_of_an_iteration_come_before_its_cuts(original, other):
     change_cut(other, stage=3, cut=5, component=0)
     change_value(other, "training", "convergence", 1, "upper_bound")
     assert compare_runs(original, other).difference.location == {"iteration": 2, "column": "upper_bound"}
@@ -163,7 +163,7 @@ def test_active_flag_of_a_cut(original, other):
     assert (found.first, found.second) == (1, 0)
 
 
-def test_a_simulated_number(original, other):
+def test_simulated_number(original, other):
     table = read_results(original / "simulation")["hydros"]
     change_value(other, "simulation", "hydros", 5, "storage_final_hm3")
     found = compare_runs(original, other).difference
@@ -194,7 +194,7 @@ def test_not_a_number_equals_itself(original, other, tmp_path):
     assert found.as_dict()["second"] == {"value": None, "hex": "nan:7ff8000000000000"}
 
 
-def test_a_missing_table(original, other):
+def test_missing_table(original, other):
     tables = read_results(other / "simulation")
     del tables["buses"]
     write_results(other / "simulation", tables, read_manifest(other / "simulation")["run"])
@@ -230,14 +230,14 @@ def test_different_states_are_named_first(original, other):
     assert compare_runs(original, other).difference.location == {"metadata": "state_names"}
 
 
-def test_a_directory_that_is_no_run(original, tmp_path):
+def test_directory_that_is_no_run(original, tmp_path):
     with pytest.raises(IncompleteRunError, match="is not a directory"):
         compare_runs(original, tmp_path / "missing")
     with pytest.raises(IncompleteRunError, match=r"summary\.json is missing"):
         compare_runs(tmp_path, original)
 
 
-def test_a_run_that_did_not_end(original, other):
+def test_run_that_did_not_end(original, other):
     (other / "summary.json").unlink()
     with pytest.raises(IncompleteRunError, match="the run did not finish"):
         compare_runs(original, other)
@@ -258,14 +258,14 @@ def test_running_study_is_not_compared(original, other):
         ("policy/policy.bin", "is not a policy file"),
     ],
 )
-def test_a_damaged_file(original, other, file, words):
+def test_damaged_file(original, other, file, words):
     (other / file).write_bytes(b"damaged")
     with pytest.raises(IncompleteRunError, match=words):
         compare_runs(original, other)
 
 
 @pytest.mark.parametrize("file", ["training/manifest.json", "simulation/hydros.parquet", "policy/policy.bin"])
-def test_a_missing_file(original, other, file):
+def test_missing_file(original, other, file):
     (other / file).unlink()
     with pytest.raises(IncompleteRunError, match=r"missing|no such file"):
         compare_runs(original, other)
@@ -282,7 +282,7 @@ def compare(*arguments):
     return CliRunner().invoke(main, ["compare", *map(str, arguments)])
 
 
-def test_the_command_reports_identical_runs(original, other):
+def test_command_reports_identical_runs(original, other):
     done = compare(original, other)
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
@@ -291,7 +291,7 @@ def test_the_command_reports_identical_runs(original, other):
     ]
 
 
-def test_the_command_names_the_difference(original, other):
+def test_command_names_the_difference(original, other):
     change_cut(other, stage=4, cut=6, component=1)
     done = compare(original, other)
     assert done.exit_code == 1
@@ -309,14 +309,14 @@ def test_command_prints_json(original, other):
     assert float.fromhex(found["difference"]["first"]["hex"]) == found["difference"]["first"]["value"]
 
 
-def test_the_command_refuses_what_is_no_run(original, tmp_path):
+def test_command_refuses_what_is_no_run(original, tmp_path):
     done = compare(original, tmp_path)
     assert (done.exit_code, done.stdout) == (8, "")
     assert "has no complete results" in done.stderr
 
 
 @pytest.mark.parametrize("file", ["simulation/hydros.parquet", "training/convergence.parquet", "policy/policy.bin"])
-def test_a_directory_in_the_place_of_a_file(original, other, file):
+def test_directory_in_the_place_of_a_file(original, other, file):
     (other / file).unlink()
     (other / file).mkdir()
     done = compare(original, other)

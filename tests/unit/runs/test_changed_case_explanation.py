@@ -20,21 +20,21 @@ def trained(folder, files, version=__version__):
     return TrainedCase(folder, files, version)
 
 
-def test_a_run_of_a_case_in_memory_has_no_files_to_compare(case):
+def test_run_of_a_case_in_memory_has_no_files_to_compare(case):
     found = trained(None, {}).changes_in_words(case)
     assert found == "the run recorded no files to compare; its case was in memory"
 
 
-def test_a_run_without_a_record_of_files_says_nothing_about_memory(case):
+def test_run_without_a_record_of_files_says_nothing_about_memory(case):
     assert trained(case, {}).changes_in_words(case) == "the run recorded no files to compare"
 
 
-def test_a_case_in_memory_cannot_be_compared_with_files(case):
+def test_case_in_memory_cannot_be_compared_with_files(case):
     found = trained(case, file_digests(case)).changes_in_words(None)
     assert found == "the present case is in memory, without files to compare"
 
 
-def test_a_directory_without_a_case_is_not_called_the_same(case):
+def test_directory_without_a_case_is_not_called_the_same(case):
     elsewhere = Path(case, "nowhere")
     assert trained(case, file_digests(case)).changes_in_words(elsewhere) == f"{elsewhere} has no files of a case"
 

@@ -7,7 +7,7 @@ from cobre.runs.events import event_of, events_in, whole_lines
 WHOLE = b'{"event":"a"}\n'
 
 
-def test_a_line_that_is_being_written_is_left():
+def test_line_that_is_being_written_is_left():
     assert whole_lines(WHOLE + b'{"event":"b"') == WHOLE
     assert whole_lines(b'{"event":"b"') == b""
 
@@ -19,7 +19,7 @@ def test_lines_that_are_no_events_are_skipped(line):
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "1" + "0" * 400, "1" + "0" * 5000])
-def test_an_event_with_a_number_that_no_run_writes_is_none(number):
+def test_event_with_a_number_that_no_run_writes_is_none(number):
     line = b'{"event":"iteration","lower_bound":%s}' % number.encode()
     assert event_of(line) is None
     assert events_in(line + b'\n{"event":"phase"}\n') == [{"event": "phase"}]

@@ -42,7 +42,7 @@ def saved(tmp_path):
     return save
 
 
-def test_the_smallest_contradiction_and_what_is_missing(saved):
+def test_smallest_contradiction_and_what_is_missing(saved):
     conflict = find_conflict(saved(INFEASIBLE))
     assert conflict.status == "infeasible"
     assert {(limit.name, limit.side, limit.value) for limit in conflict.limits} == {

@@ -31,26 +31,26 @@ def _view(*events):
     return view
 
 
-def test_the_first_iteration_tells_how_long_the_study_takes():
+def test_first_iteration_tells_how_long_the_study_takes():
     view = _view(STARTED, TRAINING, HALF_DONE)
     assert view.seconds_left == pytest.approx(30.0 + 9 * 60.0)
     assert view.progress_in_words == "iteration 1: backward pass, stage 7; 500 of 1,000 LPs (50 %)"
 
 
-def test_an_iteration_that_is_done_ends_its_progress():
+def test_iteration_that_is_done_ends_its_progress():
     view = _view(STARTED, TRAINING, HALF_DONE, _iteration(1, 160.0))
     assert view.progress is None
     assert view.progress_in_words == ""
 
 
-def test_the_time_left_counts_down_inside_an_iteration():
+def test_time_left_counts_down_inside_an_iteration():
     before = [STARTED, TRAINING, _iteration(1, 160.0), _iteration(2, 220.0)]
     assert _view(*before).seconds_left == pytest.approx(8 * 60.0)
     inside = HALF_DONE | {"iteration": 3, "time": 250.0}
     assert _view(*before, inside).seconds_left == pytest.approx(8 * 60.0 - 30.0)
 
 
-def test_a_tree_reports_how_many_lps_it_has_solved():
+def test_tree_reports_how_many_lps_it_has_solved():
     event = {"event": "progress", "time": 1.0, "iteration": 2, "elapsed_s": 1.0, "solves": 70, "solves_per_s": 70.0}
     assert _view(STARTED, TRAINING, event).progress_in_words == "iteration 2: 70 LPs"
 

@@ -23,15 +23,15 @@ def bounds(view):
     return [event["lower_bound"] for event in view.iterations]
 
 
-def test_a_resumed_run_replaces_what_it_does_again():
+def test_resumed_run_replaces_what_it_does_again():
     assert bounds(view_of(FIRST + RESUMED)) == [1.0, 2.0, 30.0, 40.0, 50.0]
 
 
-def test_a_run_that_was_resumed_and_killed_early_has_no_iterations_after_its_last():
+def test_run_that_was_resumed_and_killed_early_has_no_iterations_after_its_last():
     assert bounds(view_of(FIRST + RESUMED[:2])) == [1.0, 2.0, 30.0]
 
 
-def test_a_new_run_forgets_those_before_it():
+def test_new_run_forgets_those_before_it():
     assert bounds(view_of(FIRST + RESUMED + ANEW)) == [100.0]
 
 
@@ -55,7 +55,7 @@ def test_loads_count_from_the_last_start_on():
     assert [total.busy_share for total in loads] == [0.5, 1.0]
 
 
-def test_the_log_file_says_what_its_events_say(tmp_path):
+def test_log_file_says_what_its_events_say(tmp_path):
     log = EventLog(tmp_path, append=False)
     for event in FIRST + RESUMED:
         log.emit(event)
@@ -73,7 +73,7 @@ def test_damaged_lines_are_numbered_and_a_last_line_that_is_being_written_is_not
     assert damaged == [2, 4]
 
 
-def test_a_last_line_without_its_end_counts_when_it_is_whole(tmp_path):
+def test_last_line_without_its_end_counts_when_it_is_whole(tmp_path):
     path = tmp_path / EVENT_FILE
     path.write_text(f"{json.dumps(FIRST[0])}\n{json.dumps(FIRST[1])}")
     assert bounds(read_view(path)[0]) == [1.0]
@@ -103,7 +103,7 @@ def test_iterations_after_the_checkpoint_are_gone_at_once():
     assert bounds(view_of([*FIRST, RESUMED[0], GOES_ON])) == [1.0, 2.0]
 
 
-def test_the_break_before_a_resume_is_no_work():
+def test_break_before_a_resume_is_no_work():
     """Two iterations of ten seconds each after a break of days: 80 s are left for eight."""
     view = view_of([iteration(1, 1.0) | {"time": 0.0}])
     begun = 500_000.0
@@ -117,7 +117,7 @@ def test_the_break_before_a_resume_is_no_work():
 
 
 @pytest.mark.parametrize("damage", [{"iteration": "2"}, {"iterations": [{"iteration": 1}]}])
-def test_a_damaged_resume_changes_nothing(damage):
+def test_damaged_resume_changes_nothing(damage):
     view = RunView()
     view.take(GOES_ON | damage)
     assert view.iterations == [] and view.resumed is None

@@ -27,17 +27,17 @@ RECORD = IterationRecord(
 )
 
 
-def test_an_event_has_a_kind_and_a_time():
+def test_event_has_a_kind_and_a_time():
     event = new_event("warning", message="x")
     assert event["event"] == "warning"
     assert event["time"] > 1.6e9
 
 
-def test_a_fact_may_be_called_kind():
+def test_fact_may_be_called_kind():
     assert new_event("run_failed", kind="ValueError")["kind"] == "ValueError"
 
 
-def test_the_gap_is_that_to_the_cost_of_the_policy():
+def test_gap_is_that_to_the_cost_of_the_policy():
     """Without that cost the gap is that to the mean of sampled paths, which bounds nothing under a risk measure."""
     known = replace(RECORD, policy_cost=PolicyCost(1.25, 0.125, paths=8))
     for is_risk_averse in (False, True):
@@ -47,7 +47,7 @@ def test_the_gap_is_that_to_the_cost_of_the_policy():
     assert iteration_event(RECORD, is_risk_averse=True)["gap"] is None
 
 
-def test_an_iteration_has_all_its_numbers():
+def test_iteration_has_all_its_numbers():
     event = iteration_event(RECORD)
     expected = {"iteration": 2, "lower_bound": 1.0, "upper_bound": 3.0, "half_width": 1.96, "gap": 2.0, "solves": 10}
     assert {key: event[key] for key in expected} == expected
@@ -60,7 +60,7 @@ def test_nan_and_infinity_are_written_as_null():
     assert json.loads(line) == {"event": "x", "a": None, "b": [None, 1.0, {"c": None}], "d": [2, None]}
 
 
-def test_an_event_is_one_line_for_any_text():
+def test_event_is_one_line_for_any_text():
     assert "\n" not in encode(new_event("warning", message="one\ntwo\u2028three"))
 
 
@@ -89,7 +89,7 @@ def test_resumed_run_appends_to_its_events_and_a_new_run_replaces_them(tmp_path,
     assert [event["event"] for event in read_events(tmp_path)] == expected
 
 
-def test_a_line_that_is_being_written_is_left_for_later(tmp_path):
+def test_line_that_is_being_written_is_left_for_later(tmp_path):
     path = tmp_path / EVENT_FILE
     path.write_text('{"event":"a"}\n{"event":"b"')
     assert [event["event"] for event in read_events(tmp_path)] == ["a"]

@@ -32,7 +32,7 @@ def test_state_by_the_events_of_the_run(tmp_path, log, state):
         ("damaged", RunState.FINISHED),
     ],
 )
-def test_a_summary_proves_the_end_of_a_run_whose_log_is_lost(tmp_path, summary, state):
+def test_summary_proves_the_end_of_a_run_whose_log_is_lost(tmp_path, summary, state):
     (tmp_path / SUMMARY_FILE).write_text(summary)
     assert state_of(tmp_path, HERE, has_failed=False) is state
 

@@ -20,7 +20,7 @@ def viewed(*events):
     return view
 
 
-def test_a_run_in_training():
+def test_run_in_training():
     view = viewed(*training(10))
     assert view.phase == "training"
     assert view.iteration_limit == 20
@@ -33,7 +33,7 @@ def test_a_run_in_training():
     assert [(total.busy_s, total.waiting_s) for total in view.loads] == [pytest.approx((9.0, 1.0))] * 2
 
 
-def test_an_iteration_without_loads_keeps_those_of_the_ranks():
+def test_iteration_without_loads_keeps_those_of_the_ranks():
     view = viewed(*training(2), iteration(3, load=[]), iteration(4))
     assert [(total.busy_s, total.times_slowest) for total in view.loads] == [
         (pytest.approx(2.7), 3),
@@ -41,14 +41,14 @@ def test_an_iteration_without_loads_keeps_those_of_the_ranks():
     ]
 
 
-def test_a_resumed_run_keeps_the_iterations_before_its_checkpoint():
+def test_resumed_run_keeps_the_iterations_before_its_checkpoint():
     again = [started(is_resumed=True), phase("training"), iteration(9), iteration(10)]
     view = viewed(*training(12), *again)
     assert [event["iteration"] for event in view.iterations] == list(range(1, 11))
     assert [(total.busy_s, total.waiting_s) for total in view.loads] == [pytest.approx((1.8, 0.2))] * 2
 
 
-def test_a_stored_policy_that_is_simulated():
+def test_stored_policy_that_is_simulated():
     simulated = {
         "event": "simulation_finished",
         "time": START + 3.0,
@@ -83,7 +83,7 @@ def test_before_the_first_iteration():
     assert not viewed(*training(3), phase("simulation")).is_simulation_only
 
 
-def test_a_new_run_begins_anew():
+def test_new_run_begins_anew():
     assert viewed(*training(12), started()).iterations == []
 
 
@@ -156,7 +156,7 @@ def test_partial_lines_of_a_killed_run_are_skipped(tmp_path):
     assert [event["event"] for event in EventFollower(tmp_path).read_new()] == ["phase"]
 
 
-def test_a_new_run_in_the_same_directory_is_noticed(tmp_path):
+def test_new_run_in_the_same_directory_is_noticed(tmp_path):
     path = tmp_path / "events.jsonl"
     follower = EventFollower(tmp_path)
     write(path, *training(3))

@@ -115,24 +115,24 @@ def test_without_names_numbers_do(run):
         (TableQuery("convergence", ["kind"], group_by=["iteration"]), "text"),
     ],
 )
-def test_the_error_names_what_cannot_be_answered(run, query, words):
+def test_error_names_what_cannot_be_answered(run, query, words):
     with pytest.raises(QueryError, match=words):
         query_table(run, query)
 
 
-def test_a_run_without_simulation(tmp_path):
+def test_run_without_simulation(tmp_path):
     with pytest.raises(ResultsError, match=r"manifest\.json is missing"):
         query_table(tmp_path, TableQuery("hydros"))
 
 
-def test_a_damaged_table(run):
+def test_damaged_table(run):
     (run / "simulation" / "hydros.parquet").write_bytes(b"no parquet")
 
     with pytest.raises(ResultsError, match="checksum differs"):
         query_table(run, TableQuery("hydros"))
 
 
-def test_a_damaged_study_file(run):
+def test_damaged_study_file(run):
     (run / "study.json").write_text("[]")
 
     with pytest.raises(QueryError, match=r"study\.json cannot be read"):

@@ -20,7 +20,7 @@ def test_pooled_samples_are_one_sample_of_all_paths():
     assert (parts.mean, parts.squares, parts.cubes) == pytest.approx((together.mean, together.squares, together.cubes))
 
 
-def test_a_symmetric_sample_has_students_interval_and_a_skewed_one_a_wider():
+def test_symmetric_sample_has_students_interval_and_a_skewed_one_a_wider():
     even = [1.0, 2.0, 3.0, 4.0]
     assert CostSample.of(even).half_width(0.95) == pytest.approx(mean_with_half_width(even, 0.95)[1])
     assert CostSample.of(DRAWN).half_width(0.95) > 1.1 * mean_with_half_width(DRAWN, 0.95)[1]
@@ -34,7 +34,7 @@ def test_intervals_of_skewed_samples_cover_the_mean():
     assert 0.92 <= np.mean(covered) <= 0.98
 
 
-def test_a_single_path_has_no_interval():
+def test_single_path_has_no_interval():
     cost = latest_cost([CostSample.of([5.0])], is_estimate=False)
     assert cost is not None
     assert cost.half_width is None
@@ -49,7 +49,7 @@ def test_small_iterations_are_pooled_the_newest_first_and_at_most_half_of_all():
     assert latest_cost([*samples, None], is_estimate=False) is None
 
 
-def test_the_spread_of_more_iterations_counts_where_it_is_wider():
+def test_spread_of_more_iterations_counts_where_it_is_wider():
     calm, wild = CostSample.of([1.0, 1.1] * 16), CostSample.of([0.0, 9.0] * 8)
     alone, warned = (
         latest_cost([calm, calm], is_estimate=False),

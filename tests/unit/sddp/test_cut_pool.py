@@ -24,7 +24,7 @@ def filled(pool, iterations, passes):
     return pool
 
 
-def test_a_small_pool_is_small_and_a_large_one_grows_by_a_quarter_at_most():
+def test_small_pool_is_small_and_a_large_one_grows_by_a_quarter_at_most():
     pool = filled(CutPool(LocalCommunicator(), 2, 3), 1, 2)
     assert pool.nbytes == 8 * 2 * 4 * CUTS_PER_BLOCK
     filled(pool, 999, 2)
@@ -46,7 +46,7 @@ def test_components_not_stored_read_as_zero():
     assert pool.nbytes == 8 * (3 + 4) * sum(chunk.shape[1] for chunk in pool.rows(0).chunks)
 
 
-def test_a_cut_with_a_coefficient_that_is_not_stored_is_refused():
+def test_cut_with_a_coefficient_that_is_not_stored_is_refused():
     pool = CutPool(LocalCommunicator(), 2, 3, STORED)
     assert pool.stored_columns(0, np.array([[5.0, 1.0, 0.0, 2.0]])).tolist() == [[5.0, 1.0, 2.0]]
     with pytest.raises(InternalError, match="depends on a state"):

@@ -59,7 +59,7 @@ def test_numbers_are_the_same_lie_in_one_place_and_cannot_be_written() -> None:
     run(on_two_ranks, 2, backend="shm")
 
 
-def test_a_single_rank_keeps_the_problem_that_it_built() -> None:
+def test_single_rank_keeps_the_problem_that_it_built() -> None:
     problem = two_reservoirs().problem
     with LocalCommunicator() as comm:
         shared = share(comm, lambda: problem)

@@ -41,7 +41,7 @@ def test_counts_of_ranks_are_summed_and_empty_phases_left_out():
     assert told["backward"]["us_per_pivot"] == 5.0
 
 
-def test_an_iteration_counts_each_phase(tmp_path):
+def test_iteration_counts_each_phase(tmp_path):
     """Two stages with three openings: the paths, the openings of the second stage, those of the first."""
     case = SmallCase(
         hydros=[hydro(0)],

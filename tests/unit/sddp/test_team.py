@@ -59,7 +59,7 @@ def test_members_have_their_blocks_side_by_side(members):
         assert len(indices) == sum(split.counts[member] for member in members)
 
 
-def test_a_rank_without_items_owns_an_empty_slice():
+def test_rank_without_items_owns_an_empty_slice():
     split = WorkSplit(2, 4)
     team = Team((0, 1, 2, 3), 3)
     assert len(team.items(split)[team.own_rows(split)]) == 0
@@ -138,7 +138,7 @@ def test_scenarios_of_one_stage_stay_while_those_of_the_next_are_written(problem
     region.close()
 
 
-def test_a_place_is_a_view():
+def test_place_is_a_view():
     memory = np.zeros(256, np.uint8)
     ArrayLayout(64, np.float64, (2, 3)).view(memory)[1, 2] = 1.0
     assert memory[64:112].any()

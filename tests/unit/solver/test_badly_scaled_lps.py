@@ -107,7 +107,7 @@ def test_small_slopes_of_a_cut_count_where_volumes_are_large(slope: float, volum
 
 
 @pytest.mark.parametrize("column", [0, 1])
-def test_a_row_that_names_a_column_twice_is_refused(column: int) -> None:
+def test_row_that_names_a_column_twice_is_refused(column: int) -> None:
     program = one_row([1.0, 2.0], [1.0, 2.0], [5.0, 5.0])
     program.column_index[1] = program.column_index[0] = column
     with pytest.raises(ValueError, match="a row has a column twice"):
@@ -186,7 +186,7 @@ def test_reduced_costs_of_basic_columns_count_in_the_duality_gap() -> None:
     assert worst_of(call, batch) <= 1e-7
 
 
-def test_a_saved_lp_has_the_units_of_its_program(tmp_path: Path) -> None:
+def test_saved_lp_has_the_units_of_its_program(tmp_path: Path) -> None:
     """Entries of 1e9 give the stage units of its own; the file has costs, bounds and entries of the program."""
     program = one_row([1e9, 3e9], [1.0, 2.0], [5.0, 7.0])
     upper = np.array([5.0, 7.0, 1.0, 11.0])

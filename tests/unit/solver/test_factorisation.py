@@ -47,7 +47,7 @@ def test_columns_change_and_rows_join(seed: int) -> None:
         basis.check(random, 1e-8)
 
 
-def test_a_singular_basis_is_refused() -> None:
+def test_singular_basis_is_refused() -> None:
     twice = np.array([[1.0, 2.0, 0.0], [3.0, 6.0, 0.0], [0.0, 0.0, 1.0]])
     with pytest.raises(ValueError, match="singular"):
         Basis(twice, np.zeros(3, bool))

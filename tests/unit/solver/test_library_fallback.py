@@ -95,7 +95,7 @@ FUTURE_COST = 2
 
 
 @BOTH_METHODS
-def test_a_saved_lp_names_the_cuts_that_made_it_infeasible(max_dense_rows: int, tmp_path: Path) -> None:
+def test_saved_lp_names_the_cuts_that_made_it_infeasible(max_dense_rows: int, tmp_path: Path) -> None:
     """The future may cost 1 at most: without cuts that is feasible, with them it is not."""
     stage = program()
     upper = stage.column_upper.copy()

@@ -78,7 +78,7 @@ def test_threads_do_not_change_a_bit(order: int) -> None:
     assert len(outcomes) == 1
 
 
-def test_a_chain_does_not_depend_on_others() -> None:
+def test_chain_does_not_depend_on_others() -> None:
     states, noise = random_states(9, 1), realisations(5)
     cuts = cut_rows(*random_cuts(CUTS, 4))
     together = solve(1, 1, states, noise, cuts)
@@ -89,7 +89,7 @@ def test_a_chain_does_not_depend_on_others() -> None:
         assert alone.gradient.tobytes() == together.gradient[part].tobytes()
 
 
-def test_a_solver_does_not_remember() -> None:
+def test_solver_does_not_remember() -> None:
     """A repeated batch has the same bits after work on other stages."""
     stage, noise = program(1), realisations(5)
     solver = SimplexSolver(2)
@@ -103,7 +103,7 @@ def test_a_solver_does_not_remember() -> None:
     assert bits(solver.solve(0, cuts, chains, Outputs(gradient=True, solution=True, basis=True))) == first
 
 
-def test_a_basis_saves_iterations_and_keeps_the_optimum() -> None:
+def test_basis_saves_iterations_and_keeps_the_optimum() -> None:
     stage, noise = program(1), realisations(1)
     solver = SimplexSolver(1)
     solver.load(0, stage)
@@ -151,7 +151,7 @@ def test_values_of_cuts_are_added_component_by_component(count: int) -> None:
 
 @pytest.mark.parametrize("max_dense_rows", [0, 100])
 @pytest.mark.parametrize("count", [31, 32, 301])
-def test_the_highest_of_the_active_cuts_counts(max_dense_rows: int, count: int) -> None:
+def test_highest_of_the_active_cuts_counts(max_dense_rows: int, count: int) -> None:
     stage, noise, states = program(), realisations(6), random_states(4)
     intercepts, slopes = random_cuts(count, HYDROS)
     rows = cut_rows(intercepts, slopes)
@@ -172,7 +172,7 @@ def test_the_highest_of_the_active_cuts_counts(max_dense_rows: int, count: int) 
     np.testing.assert_allclose(batch.objective, expected, rtol=1e-9)
 
 
-def test_the_highest_cut_is_the_cost_to_go() -> None:
+def test_highest_cut_is_the_cost_to_go() -> None:
     noise, states = realisations(1), random_states(1)
     intercepts = np.array([5.0, 50.0, 20.0])
     batch = solve(1, 0, states, noise, cut_rows(intercepts, np.zeros((3, 2))))
@@ -180,7 +180,7 @@ def test_the_highest_cut_is_the_cost_to_go() -> None:
     assert batch.basis_cuts[0].tolist() == [1, -1, -1]
 
 
-def test_an_infeasible_lp_is_named_and_saved(tmp_path: object) -> None:
+def test_infeasible_lp_is_named_and_saved(tmp_path: object) -> None:
     stage = program()
     solver = SimplexSolver(2)
     solver.load(7, stage)
@@ -218,7 +218,7 @@ def test_after_a_failure_the_solver_still_works() -> None:
     assert solver.solve(0, no_cuts(2), chains, Outputs()).objective.tobytes() == good.tobytes()
 
 
-def test_an_empty_batch_is_accepted() -> None:
+def test_empty_batch_is_accepted() -> None:
     stage = program()
     solver = SimplexSolver(2)
     solver.load(0, stage)

@@ -108,7 +108,7 @@ def test_ranks_make_each_cut_once() -> None:
     assert np.isnan(placed(parts)).all()
 
 
-def test_a_cut_waits_for_the_other_chain() -> None:
+def test_cut_waits_for_the_other_chain() -> None:
     """Another process has solved one chain of each trial point: the solver of the last chain makes the cut."""
     parts, weights = chunks(), Expectation().spectral_weights(OPENINGS)
     whole = solve(None)

@@ -105,7 +105,7 @@ def test_half_a_basis_is_refused(cuts):
         new_solver().solve_paths([step], random_states(POINTS, ORDER), PathOutputs(shared=shared))
 
 
-def test_a_basis_that_is_not_kept_cannot_be_carried(cuts):
+def test_basis_that_is_not_kept_cannot_be_carried(cuts):
     step = Step(0, cuts, realisations(POINTS), np.arange(POINTS, dtype=np.int32), no_bases(program(ORDER)))
     carrying = Step(0, step.cuts, step.realisations, step.realisation_index, step.bases, carries_basis=True)
     with pytest.raises(ValueError, match="not kept"):
@@ -159,7 +159,7 @@ def test_tables_that_do_not_fit_are_refused(cuts, chains, shared):
         new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared))
 
 
-def test_a_counter_of_another_type_is_refused(cuts, chains):
+def test_counter_of_another_type_is_refused(cuts, chains):
     shared = SharedBatch(np.zeros(1, np.int32), shared_batch().objective, shared_batch().gradient)
     with pytest.raises(TypeError, match="counter"):
         new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared))

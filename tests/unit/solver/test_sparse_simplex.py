@@ -205,7 +205,7 @@ def test_chains_split_over_ranks_start_from_the_same_opening() -> None:
     assert whole.primal.tobytes() == b"".join(part.primal.tobytes() for part in parts)
 
 
-def test_the_opening_to_start_from_must_exist() -> None:
+def test_opening_to_start_from_must_exist() -> None:
     shape = SHAPES["ordinary"]
     program, right = random_program(shape, 4), right_sides(shape, OPENINGS, 4)
     plain = chains_of(program, right)
@@ -216,7 +216,7 @@ def test_the_opening_to_start_from_must_exist() -> None:
             solver_of(program).solve(0, cut_rows(*random_cuts(CUTS, shape.states, 4)), chains, Outputs())
 
 
-def test_a_singular_starting_basis_gives_the_same_optimum() -> None:
+def test_singular_starting_basis_gives_the_same_optimum() -> None:
     shape = SHAPES["ordinary"]
     program, right = random_program(shape, 4), right_sides(shape, OPENINGS, 4)
     cuts = random_cuts(CUTS, shape.states, 4)
@@ -245,7 +245,7 @@ def test_infeasible_lp_is_reported() -> None:
 
 
 @pytest.mark.parametrize(("size", "seed"), [(1.0, 10164), (1e5, 1033)])
-def test_a_basis_that_small_pivots_made_singular_is_avoided_without_the_library(size: float, seed: int) -> None:
+def test_basis_that_small_pivots_made_singular_is_avoided_without_the_library(size: float, seed: int) -> None:
     """Coefficients over six decades, costs over twelve: small pivots lead to a basis that cannot be used."""
     shape = Shape(rows=60, columns=120, spread=6.0, cost_decades=12.0, size=size)
     program, right = random_program(shape, seed), right_sides(shape, 1, seed)
@@ -325,14 +325,14 @@ def near_tie() -> StageProgram:
     )
 
 
-def test_a_flip_for_a_tiny_reduced_cost_keeps_rows_outside_of_the_working_lp() -> None:
+def test_flip_for_a_tiny_reduced_cost_keeps_rows_outside_of_the_working_lp() -> None:
     batch = one_solve(near_tie(), np.zeros((1, 2)), (np.zeros(1), np.zeros((1, 1))), 0)
     a, b, c, _ = batch.primal[0]
     assert a + c <= 1.0 + 1e-9
     np.testing.assert_allclose((a + 2.0 * b, batch.objective[0]), 10.0, rtol=1e-9)
 
 
-def test_a_flip_for_a_tiny_reduced_cost_keeps_cuts_outside_of_the_working_lp() -> None:
+def test_flip_for_a_tiny_reduced_cost_keeps_cuts_outside_of_the_working_lp() -> None:
     """The cost to go is 100 (a - 2), and nothing for an `a` below 2."""
     program = replace(near_tie(), row_upper=np.array([10.0, 20.0]))
     batch = one_solve(program, np.zeros((1, 2)), (np.array([-200.0]), np.array([[100.0]])), 0)

@@ -53,20 +53,20 @@ def test_solutions_prove_their_own_optimality(calls: list[Call], decades: float)
         assert max(found) <= 1e-7
 
 
-def test_a_solution_of_another_opening_proves_nothing(calls: list[Call]) -> None:
+def test_solution_of_another_opening_proves_nothing(calls: list[Call]) -> None:
     written = WrittenLp.of(calls[0])
     solved = solve_each(calls[0], np.arange(4, dtype=np.int32), 1000)
     assert all(optimality(written, item, solved[item]).worst <= 1e-9 for item in range(4))
     assert all(optimality(written, item, solved[(item + 1) % 4]).worst > 1e-5 for item in range(4))
 
 
-def test_a_wrong_price_opens_the_gap(calls: list[Call]) -> None:
+def test_wrong_price_opens_the_gap(calls: list[Call]) -> None:
     solved = solve_each(calls[0], np.zeros(1, np.int32), 1000)[0]
     wrong = replace(solved, dual=np.where(np.arange(len(solved.dual)) == np.argmax(solved.dual), 0.0, solved.dual))
     assert optimality(WrittenLp.of(calls[0]), 0, wrong).gap > 1e-3
 
 
-def test_an_lp_that_the_reference_does_not_solve_has_none(calls: list[Call]) -> None:
+def test_lp_that_the_reference_does_not_solve_has_none(calls: list[Call]) -> None:
     """HiGHS left the status of some LPs of 2018 unset, which ended a whole run; here it may not pivot."""
     items = np.zeros(1, np.int32)
     limit = {"simplex_iteration_limit": 0, "presolve": "off"}

@@ -137,7 +137,7 @@ def test_paths_start_from_the_bases_that_a_step_names() -> None:
             pivots(wrong)
 
 
-def test_the_first_step_carries_no_basis() -> None:
+def test_first_step_carries_no_basis() -> None:
     first = carrying(steps(0, no_bases(program()))[0])
     with pytest.raises(ValueError, match="carries_basis: there is no stage before"):
         loaded(1, 0).solve_paths([first], random_states(PATHS), ALL)
@@ -166,7 +166,7 @@ def renamed_columns(given: StageProgram, order: Ints, extra: int) -> StageProgra
 
 
 @pytest.mark.parametrize("max_dense_rows", [100, 1])
-def test_a_basis_is_carried_to_columns_in_another_order(max_dense_rows: int) -> None:
+def test_basis_is_carried_to_columns_in_another_order(max_dense_rows: int) -> None:
     """A path that carries its basis by names needs no more pivots than in stages with the same columns."""
     given = program(2)
     order = np.random.default_rng(3).permutation(len(given.cost))
@@ -197,7 +197,7 @@ def test_a_basis_is_carried_to_columns_in_another_order(max_dense_rows: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_basis_with_missing_and_surplus_columns_is_repaired(seed: int) -> None:
+def test_basis_with_missing_and_surplus_columns_is_repaired(seed: int) -> None:
     """A carried basis with statuses from anywhere leads to the optimum without a start from slacks."""
     given = program(2)
     width = len(given.cost) + len(given.row_lower)
@@ -249,7 +249,7 @@ def test_stages_that_share_a_program_give_the_same_bits_and_fail_under_their_own
     assert caught.value.inputs.stage == 2
 
 
-def test_a_stage_that_is_loaded_again_leaves_the_others_as_they_were() -> None:
+def test_stage_that_is_loaded_again_leaves_the_others_as_they_were() -> None:
     shared, solver = program(0), SimplexSolver(1, SimplexOptions())
     solver.load(0, shared)
     solver.load(1, shared)
@@ -261,7 +261,7 @@ def test_a_stage_that_is_loaded_again_leaves_the_others_as_they_were() -> None:
     assert found[0] == found[1]
 
 
-def test_a_failure_carries_the_basis_of_the_path() -> None:
+def test_failure_carries_the_basis_of_the_path() -> None:
     good = steps(0, no_bases(program()))
     bad = [good[0], carrying(good[1])]
     bad[1].realisations.inflow_m3s[:] = -1000.0

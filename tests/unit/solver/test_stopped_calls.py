@@ -58,7 +58,7 @@ def short_call(solver):
 
 @METHODS
 @THREADS
-def test_a_caller_is_asked_inside_a_call_and_can_end_it(threads, max_dense_rows):
+def test_caller_is_asked_inside_a_call_and_can_end_it(threads, max_dense_rows):
     solver = SimplexSolver(threads, SimplexOptions(max_dense_rows=max_dense_rows))
     expected = short_call(solver)
     solver.poll = Patience(3)  # asked before the call, and then twice inside of it
@@ -69,7 +69,7 @@ def test_a_caller_is_asked_inside_a_call_and_can_end_it(threads, max_dense_rows)
 
 
 @THREADS
-def test_a_caller_that_has_had_enough_before_the_call(threads):
+def test_caller_that_has_had_enough_before_the_call(threads):
     solver = SimplexSolver(threads)
     solver.poll = Patience(1)
     with pytest.raises(Enough):
@@ -117,7 +117,7 @@ class Asked:
             self._event.set()
 
 
-def test_a_thread_that_waits_for_the_others_asks_as_well():
+def test_thread_that_waits_for_the_others_asks_as_well():
     """One chain is far longer than all others: the calling thread, which may not have it, has nothing left to do."""
     stage, noise = program(), realisations(3)
     solver = SimplexSolver(2)

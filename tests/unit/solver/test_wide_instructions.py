@@ -41,5 +41,5 @@ def digest(value: str) -> str:
     return subprocess.check_output(command, text=True, timeout=100, env=environ, cwd=Path(__file__).parent)
 
 
-def test_the_same_bits_without_wide_instructions() -> None:
+def test_same_bits_without_wide_instructions() -> None:
     assert digest("1") == digest("0")

@@ -41,7 +41,7 @@ def test_eigenvectors_rebuild_the_matrix(seed, size):
 
 
 @given(st.integers(0, 1000), st.integers(1, 12))
-def test_the_root_is_symmetric_and_its_square_the_matrix(seed, size):
+def test_root_is_symmetric_and_its_square_the_matrix(seed, size):
     matrix = random_correlation(seed, size)
     root = symmetric_root(matrix)[0]
     assert np.allclose(root, root.T, atol=1e-14)
@@ -81,7 +81,7 @@ def test_stages_use_their_scheduled_profile():
     assert not np.array_equal(found.apply(1, noise.copy()), noise)
 
 
-def test_a_single_profile_needs_no_schedule():
+def test_single_profile_needs_no_schedule():
     found = profiles([group([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.5, 1]])], name="wet")
     noise = np.ones((1, 4))
     assert found.apply(0, noise.copy())[0, 0] != 1.0
@@ -119,12 +119,12 @@ def test_what_is_no_correlation(entities, matrix, message):
     assert caught.value.file == "scenarios/correlation.json"
 
 
-def test_an_unknown_profile_is_named():
+def test_unknown_profile_is_named():
     with pytest.raises(NoiseModelError, match="no profile named 'dry'"):
         profiles([], {1: "dry"})
 
 
-def test_an_entity_in_two_groups():
+def test_entity_in_two_groups():
     pair = [[1, 0.5], [0.5, 1]]
     groups = [group([("inflow", 0), ("inflow", 1)], pair), group([("inflow", 1), ("inflow", 2)], pair)]
     with pytest.raises(NoiseModelError, match="inflow 1 is listed twice"):
@@ -154,7 +154,7 @@ def test_rounding_is_not_noted():
     assert not profiles([group([("inflow", 0), ("inflow", 1)], [[1.0, 1.0], [1.0, 1.0]])]).notes
 
 
-def test_a_matrix_of_a_prepared_case_may_be_read_only() -> None:
+def test_matrix_of_a_prepared_case_may_be_read_only() -> None:
     """Arrays of a case that was prepared before are pages of a file."""
     root = np.array([[1.0, 0.5], [0.5, 1.0]])
     root.flags.writeable = False

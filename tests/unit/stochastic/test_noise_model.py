@@ -61,7 +61,7 @@ def test_realisation():
     assert model.realise(0, np.zeros((1, 4))).availability.tolist() == [[1.0, 0.5]]
 
 
-def test_a_study_without_noise():
+def test_study_without_noise():
     model = build_noise_model(make_case(hydros=0))
     assert [opening.shape for opening in model.openings] == [(4, 0), (4, 0)]
     found = model.realise(0, model.openings[0])
@@ -121,7 +121,7 @@ def test_noise_groups():
     assert group_leaders(back_again) == (0, 1, 2)
 
 
-def test_a_larger_stage_of_a_group_draws_on():
+def test_larger_stage_of_a_group_draws_on():
     first, second = stages(2, openings=3)
     pair = (replace(first, season_id=0), replace(second, season_id=0, num_openings=5))
     model = build_noise_model(make_case(horizon_stages=pair, with_seasons=True))
@@ -169,7 +169,7 @@ def test_openings_from_a_file():
     assert model.openings[1].tolist() == [[1.0, 1.01], [1.1, 1.11], [1.2, 1.21], [1.3, 1.31]]
 
 
-def test_a_file_of_openings_acts_only_when_asked_for():
+def test_file_of_openings_acts_only_when_asked_for():
     model = build_noise_model(file_case(noise_openings=opening_rows()))
     assert np.array_equal(model.openings[0], independent_draws(42, 0, 4, 2))
 
@@ -189,7 +189,7 @@ def test_broken_files_of_openings(change, message):
         build_noise_model(file_case(source=FILE, noise_openings=opening_rows(change)))
 
 
-def test_a_missing_file_of_openings():
+def test_missing_file_of_openings():
     with pytest.raises(NoiseModelError, match=r"noise_openings\.parquet: file: missing"):
         build_noise_model(file_case(source=FILE))
 

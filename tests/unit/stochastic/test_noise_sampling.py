@@ -90,7 +90,7 @@ def test_golden_designs_of_scenarios(method, expected):
     assert drawn[:, :2].tolist() == expected
 
 
-def test_a_class_may_be_fresh_while_others_are_in_sample():
+def test_class_may_be_fresh_while_others_are_in_sample():
     model = build_noise_model(noisy_case(ScenarioSource.of(load="out_of_sample", seed=7)))
     drawn = model.simulation_sampler.sample(0, range(3), 0)
     assert drawn[:, 2].tolist() == [row[2] for row in FRESH]
@@ -192,7 +192,7 @@ def test_openings_are_scaled_by_the_library():
     assert [len(opening) for opening in model.openings] == [5, 5, 5]  # never more than the library has
 
 
-def test_a_library_adds_noise_to_a_load_without_noise():
+def test_library_adds_noise_to_a_load_without_noise():
     libraries, _, loads, _ = external()
     case = external_case(libraries)
     flat = load_stats([(0, t, 75.0, 0.0) for t in range(3)])

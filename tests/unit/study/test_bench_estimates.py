@@ -53,7 +53,7 @@ def test_one_core_does_everything(given):
     assert found.total_s == found.training_s + found.simulation_s
 
 
-def test_the_largest_share_of_the_paths_decides(given):
+def test_largest_share_of_the_paths_decides(given):
     assert given.estimate(3).iteration_s == 2 * 22.0 + 0.5
     assert given.estimate(4).iteration_s == 2 * 22.0 + 0.5
     assert given.estimate(4).simulation_s == 2 * 6.0
@@ -79,7 +79,7 @@ def test_stages_that_were_not_timed_are_taken_as_the_mean(given):
     ("count", "most", "stages"),
     [(4, None, [1, 2, 3]), (4, 9, [1, 2, 3]), (12, 3, [1, 6, 11]), (12, 1, [11]), (2, 5, [1])],
 )
-def test_the_sample_has_the_last_stage(count, most, stages):
+def test_sample_has_the_last_stage(count, most, stages):
     assert sampled_stages(count, most) == stages
 
 
@@ -92,12 +92,12 @@ def test_every_stage_is_timed(measured):
     assert (measured.iterations, measured.forward_passes, measured.scenarios) == (60, 4, 200)
 
 
-def test_a_sample_of_stages():
+def test_sample_of_stages():
     sparse = bench_case(load_case(EXAMPLE), stages=2, paths=1, rounds=2)
     assert [cost.stage for cost in sparse.sampled] == [1, 11]
 
 
-def test_the_command_prints_two_tables():
+def test_command_prints_two_tables():
     done = CliRunner().invoke(main, ["bench", str(EXAMPLE), "--cores", "1,3", "--rounds", "2"])
     assert done.exit_code == 0, done.output
     rows = [line.split() for line in done.output.splitlines()]
@@ -131,7 +131,7 @@ def test_cores_that_are_no_numbers(cores):
     assert "expected whole numbers of at least 1" in done.output
 
 
-def test_an_invalid_case_is_refused(tmp_path):
+def test_invalid_case_is_refused(tmp_path):
     done = CliRunner().invoke(main, ["bench", str(tmp_path)])
     assert done.exit_code == 3
 

@@ -80,7 +80,7 @@ def test_names_beyond_a_million_are_still_in_order(tmp_path):
     assert names(tmp_path) == [name(1_000_000), name(999_999), name(2)]
 
 
-def test_a_folder_that_is_not_there_holds_none(tmp_path):
+def test_folder_that_is_not_there_holds_none(tmp_path):
     assert list_checkpoints(tmp_path / "missing") == []
 
 
@@ -116,7 +116,7 @@ def test_only_the_newest_stay(tmp_path, train):
     assert names(tmp_path) == [name(3), name(2)]
 
 
-def test_the_last_iteration_is_always_kept(tmp_path, train):
+def test_last_iteration_is_always_kept(tmp_path, train):
     train(checkpoints=tmp_path, checkpoint_every=0)
     assert names(tmp_path) == [name(3)]
 
@@ -130,7 +130,7 @@ def test_what_an_earlier_run_left_goes_when_there_is_a_checkpoint_of_this_one(tm
     assert (tmp_path / "notes.txt").exists()
 
 
-def test_a_resumed_run_keeps_what_it_went_on_from(tmp_path, train):
+def test_resumed_run_keeps_what_it_went_on_from(tmp_path, train):
     train(checkpoints=tmp_path, checkpoint_every=1)
     (tmp_path / name(3)).write_bytes(b"damaged")
     train(checkpoints=tmp_path, checkpoint_every=1, resume=True)
@@ -155,7 +155,7 @@ def test_listeners_learn_of_each_checkpoint(tmp_path, train):
     assert all(event["seconds"] >= 0 for event in written)
 
 
-def test_a_folder_that_cannot_be_made_is_found_before_training(tmp_path, train):
+def test_folder_that_cannot_be_made_is_found_before_training(tmp_path, train):
     (tmp_path / "file").touch()
     events = []
     with pytest.raises(WriteError):
@@ -172,7 +172,7 @@ def test_what_goes_wrong_in_the_writing_thread_reaches_the_run(tmp_path, train, 
         writer.close()
 
 
-def test_a_snapshot_is_a_copy(train):
+def test_snapshot_is_a_copy(train):
     trained = train()
     taken = snapshot(trained.context.state, trained.history)
     before = taken["intercepts"].copy()
@@ -199,7 +199,7 @@ def kept(tmp_path, train):
     return tmp_path
 
 
-def test_the_newest_sound_one_is_taken(kept):
+def test_newest_sound_one_is_taken(kept):
     warnings = []
     file = newest_checkpoint(kept, warnings.append)
     assert (file.path.name, warnings) == (name(3), [])
@@ -229,7 +229,7 @@ def test_without_any_checkpoint_there_is_nothing_to_resume(tmp_path):
         newest_checkpoint(tmp_path, lambda _: None)
 
 
-def test_a_sound_file_of_something_else_is_refused(tmp_path):
+def test_sound_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / name(1)
     write_arrays(path, {"fingerprint": {"other": "things"}}, {})
     with pytest.raises(CheckpointError):
@@ -276,7 +276,7 @@ def test_files_of_the_case_are_compared_only_where_its_content_differs(kept, stu
         check_same_run(found, replace(own, case="other"), changes)
 
 
-def test_a_setting_without_effect_may_change_before_a_run_is_resumed(tmp_path):
+def test_setting_without_effect_may_change_before_a_run_is_resumed(tmp_path):
     def train(budget_s, **options):
         settings = overrides() | {"training.solver.retry_time_budget_seconds": budget_s}
         study = prepare(as_case(EXAMPLE, settings)[0])
@@ -297,14 +297,14 @@ def test_a_setting_without_effect_may_change_before_a_run_is_resumed(tmp_path):
         ({"enabled": True, "interval_iterations": 5}, 0, []),
     ],
 )
-def test_the_command_line_counts_before_the_case_and_the_case_before_ten(tmp_path, asked, flag, due):
+def test_command_line_counts_before_the_case_and_the_case_before_ten(tmp_path, asked, flag, due):
     settings = {f"policy.checkpointing.{name}": value for name, value in asked.items()}
     case, _ = as_case(EXAMPLE, overrides() | settings)
     plan = CheckpointPlan.of(TrainingRequest(tmp_path, checkpoint_every=flag), case.config)
     assert [iteration for iteration in range(1, 31) if plan.is_due(iteration)] == due
 
 
-def test_a_checkpoint_is_due_by_the_clock_too(tmp_path):
+def test_checkpoint_is_due_by_the_clock_too(tmp_path):
     """Check that a study of long iterations that is killed at iteration 8 does not restart from zero."""
     plan = CheckpointPlan(tmp_path, every=10, seconds=300.0)
     assert not plan.is_due(8, age_s=299.0) and plan.is_due(8, age_s=300.0)

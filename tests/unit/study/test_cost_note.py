@@ -23,7 +23,7 @@ def test_plants_that_make_the_cost_need_no_note():
     assert cost_note(tables(thermal=60.0, outflow=40.0)) is None
 
 
-def test_a_penalty_that_dominates_is_named_with_its_plant():
+def test_penalty_that_dominates_is_named_with_its_plant():
     note = cost_note(tables(thermal=0.1, outflow=99.9))
     assert note == "99.9 % of the simulated cost is outflow below its minimum at plant 7"
 

@@ -58,7 +58,7 @@ def train(ready, stop=None, **options):
 
 
 @pytest.mark.parametrize("more", CASES.values(), ids=CASES)
-def test_an_iteration_that_is_dropped_anywhere_leaves_no_trace(tmp_path, more):
+def test_iteration_that_is_dropped_anywhere_leaves_no_trace(tmp_path, more):
     ready = ready_study(more)
     asked = DropAt(0)
     whole = train(ready, asked)
@@ -96,7 +96,7 @@ def train_and_drop(comm, dropping, times):
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
 @pytest.mark.parametrize("dropping", [0, 1])
-def test_a_rank_that_drops_an_iteration_takes_the_others_along(backend, dropping):
+def test_rank_that_drops_an_iteration_takes_the_others_along(backend, dropping):
     """Check that all ranks return, each with an iteration that it knows to be complete."""
     ready = ready_study({}, 1)
     asked = DropAt(0)
@@ -140,13 +140,13 @@ def test_sigterm_gives_an_iteration_time_to_end(monkeypatch):
     assert result.stop.kind == "terminated"
 
 
-def test_a_time_limit_before_the_first_iteration_is_complete(monkeypatch):
+def test_time_limit_before_the_first_iteration_is_complete(monkeypatch):
     monkeypatch.setattr(stop_request, "FINISH_S", 0.0)
     with pytest.raises(NoIterationError, match="before the first iteration was complete"):
         train(ready_study({}), StopRequest(0.0))
 
 
-def test_a_time_limit_does_not_wait_for_a_long_iteration(monkeypatch):
+def test_time_limit_does_not_wait_for_a_long_iteration(monkeypatch):
     monkeypatch.setattr(stop_request, "FINISH_S", 0.0)
     stop = StopRequest(3600.0)
     seen = []

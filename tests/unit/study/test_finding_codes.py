@@ -26,7 +26,7 @@ def spoilt(tmp_path):
     return folder
 
 
-def test_a_report_has_the_finding_as_data(spoilt):
+def test_report_has_the_finding_as_data(spoilt):
     [found] = cobre.validate(spoilt).errors
     assert (found.code.name, found.value, found.expected, found.remedy) == ("negative-value", -3.0, "at least 0", "")
     assert str(found).endswith("reservoir.min_storage_hm3: is -3 (expected at least 0)")
@@ -43,7 +43,7 @@ def test_dictionaries_for_scripts_have_the_code(spoilt):
     assert (found["kind"], found["code"], found["value"]) == ("meaning", "negative-value", -3.0)
 
 
-def test_an_error_has_the_findings_also_after_pickling(spoilt):
+def test_error_has_the_findings_also_after_pickling(spoilt):
     with pytest.raises(cobre.InvalidCaseError) as caught:
         cobre.load_case(spoilt)
     error = pickle.loads(pickle.dumps(caught.value))
@@ -51,7 +51,7 @@ def test_an_error_has_the_findings_also_after_pickling(spoilt):
     assert error.details()["problems"][0]["code"] == "negative-value"
 
 
-def test_the_command_line_prints_the_code_as_json(spoilt):
+def test_command_line_prints_the_code_as_json(spoilt):
     command = [sys.executable, "-m", "cobre.cli", "validate", str(spoilt), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 3

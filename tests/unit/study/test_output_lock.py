@@ -36,7 +36,7 @@ def holder(tmp_path):
     process.stdout.close()
 
 
-def test_the_directory_is_made_and_nothing_is_left(tmp_path):
+def test_directory_is_made_and_nothing_is_left(tmp_path):
     folder = tmp_path / "a" / "b"
     assert not is_in_use(folder)
     with output_lock(folder):
@@ -62,7 +62,7 @@ def test_lock_is_released_however_the_process_ends(tmp_path, holder, number):
         assert is_in_use(tmp_path / "output")
 
 
-def test_an_error_gives_it_back(tmp_path):
+def test_error_gives_it_back(tmp_path):
     with pytest.raises(LookupError), output_lock(tmp_path):
         raise LookupError
     with output_lock(tmp_path):
@@ -75,7 +75,7 @@ def test_two_in_one_process_are_refused_too(tmp_path):
     assert not is_in_use(tmp_path)
 
 
-def test_a_file_that_an_earlier_run_left_does_no_harm(tmp_path):
+def test_file_that_an_earlier_run_left_does_no_harm(tmp_path):
     (tmp_path / LOCK_FILE).write_text("pid 1 on a host with a very long name that was here before, and much more\n")
     assert not is_in_use(tmp_path)
     with output_lock(tmp_path):

@@ -14,7 +14,7 @@ from cobre.study.simulation_sinks import StreamingSink
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_given_policy_is_not_simulated_where_one_was_trained(tmp_path, overwrite):
+def test_given_policy_is_not_simulated_where_one_was_trained(tmp_path, overwrite):
     (tmp_path / "config.json").write_text('{"training": {"enabled": false}}')
     output = tmp_path / "output"
     (output / "training").mkdir(parents=True)
@@ -29,7 +29,7 @@ class KilledError(Exception):
     """Stands for the end of a process in the middle of its simulation."""
 
 
-def test_the_policy_mode_of_a_case_resumes_the_log_and_the_simulation(tmp_path, monkeypatch):
+def test_policy_mode_of_a_case_resumes_the_log_and_the_simulation(tmp_path, monkeypatch):
     """Check that `policy.mode: resume` in config.json does what `--resume` does."""
     stored = []
 

@@ -111,7 +111,7 @@ def test_polars(trained, simulated):
     assert simulated.to_polars("buses").height == simulated.tables["buses"].num_rows
 
 
-def test_a_library_that_is_missing_is_named(trained, monkeypatch):
+def test_library_that_is_missing_is_named(trained, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ModuleNotFoundError, match="pip install pandas"):
         as_pandas(trained.bounds)

@@ -33,7 +33,7 @@ def test_no_interruption_without_signal_or_time_limit():
     ("number", "expected"),
     [(signal.SIGINT, Interruption.INTERRUPTED), (signal.SIGTERM, Interruption.TERMINATED)],
 )
-def test_the_first_signal_is_remembered(number, expected):
+def test_first_signal_is_remembered(number, expected):
     with StopRequest() as stop:
         send(number)
         assert stop.interruption() is expected
@@ -42,7 +42,7 @@ def test_the_first_signal_is_remembered(number, expected):
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
-def test_the_second_signal_ends_at_once(first, second, monkeypatch):
+def test_second_signal_ends_at_once(first, second, monkeypatch):
     monkeypatch.setattr(signals, "SAME_REQUEST_S", 0.0)
     with StopRequest():
         send(first)
@@ -68,17 +68,17 @@ def test_after_the_block_signals_do_what_they_did():
         send(signal.SIGINT)
 
 
-def test_an_error_in_the_block_gives_the_handlers_back():
+def test_error_in_the_block_gives_the_handlers_back():
     with pytest.raises(LookupError), StopRequest():
         raise LookupError
 
 
-def test_a_time_limit_that_is_over():
+def test_time_limit_that_is_over():
     with StopRequest(0.0) as stop:
         assert stop.interruption() is Interruption.TIME_LIMIT
 
 
-def test_a_time_limit_that_is_far():
+def test_time_limit_that_is_far():
     with StopRequest(3600.0) as stop:
         assert stop.interruption() is Interruption.NONE
 

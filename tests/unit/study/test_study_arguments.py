@@ -87,7 +87,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("values", "words"), WRONG.values(), ids=WRONG)
-def test_a_changed_case_is_held_to_what_holds_for_files(case, values, words, tmp_path):
+def test_changed_case_is_held_to_what_holds_for_files(case, values, words, tmp_path):
     broken = with_fields(case, values)
     for use in (
         lambda: cobre.train(broken, iterations=1),
@@ -99,7 +99,7 @@ def test_a_changed_case_is_held_to_what_holds_for_files(case, values, words, tmp
     assert not list(tmp_path.iterdir())
 
 
-def test_a_changed_case_without_an_end_is_refused(case):
+def test_changed_case_without_an_end_is_refused(case):
     without_rules = {"config.training.stopping_rules": ()}
     with pytest.raises(cobre.InvalidCaseError, match="no rule of type iteration_limit"):
         cobre.changed(case, without_rules)
@@ -144,14 +144,14 @@ def trained(case):
 
 
 @pytest.mark.parametrize("ask", ["water_values", "evaluate", "cost_to_go"])
-def test_a_state_is_one_of_finite_numbers(trained, ask):
+def test_state_is_one_of_finite_numbers(trained, ask):
     state = [300.0] * trained.policy.dimension
     state[1] = float("nan")
     with pytest.raises(ValueError, match=f"state entries must be finite: {trained.policy.state_names[1]} is nan"):
         getattr(trained.policy, ask)(0, state)
 
 
-def test_a_state_has_a_number_for_each_name(trained):
+def test_state_has_a_number_for_each_name(trained):
     state = [float("inf")] * trained.policy.dimension
     with pytest.raises(ValueError, match=f"{trained.policy.state_names[0]} is inf"):
         trained.water_values(state)

@@ -80,7 +80,7 @@ def test_default_split_has_a_reason(backend, workers, environ, threads_suffice, 
     assert placement.reason == (reason if usable_cores() > 1 else ONE_CORE)
 
 
-def test_a_split_that_was_asked_for_needs_no_reason():
+def test_split_that_was_asked_for_needs_no_reason():
     assert choose_placement(WorldRequest("auto", 2), {}).reason == ""
     assert choose_placement(WorldRequest(threads=2), {}).reason == ""
 
@@ -96,7 +96,7 @@ def outline(**selection):
     return UncheckedConfig({"training": {"selection": selection}})
 
 
-def test_a_tree_gets_a_worker_for_each_core():
+def test_tree_gets_a_worker_for_each_core():
     found = command_placement(WorldRequest(), outline(method="enumerated"), {})
     assert found == choose_placement(environ={}, threads_suffice=False)
 
@@ -113,7 +113,7 @@ def test_no_worker_is_started_that_would_only_wait(monkeypatch):
 
 
 @pytest.mark.parametrize("environ", [{}, {"COBRE_COMM_BACKEND": "shm"}])
-def test_a_backend_for_workers_means_workers(environ):
+def test_backend_for_workers_means_workers(environ):
     found = choose_placement(WorldRequest("auto" if environ else "shm"), environ)
     assert found == Placement("shm", usable_cores(), 1)
 

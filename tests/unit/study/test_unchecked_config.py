@@ -28,7 +28,7 @@ def config_of(case, overrides=None):
     ("content", "workers", "over_a_tree"),
     [(SAMPLED, 7, False), (TREE, None, True), ({}, None, False), ("no JSON", None, False), ([], None, False)],
 )
-def test_a_config_determines_useful_workers_and_trees(tmp_path, content, workers, over_a_tree):
+def test_config_determines_useful_workers_and_trees(tmp_path, content, workers, over_a_tree):
     config = config_of(write(tmp_path, content))
     assert config.max_useful_workers == workers
     assert config.is_tree is over_a_tree
@@ -45,11 +45,11 @@ def test_without_a_file_nothing_is_known(tmp_path):
     assert not config_of(tmp_path).is_tree
 
 
-def test_an_endlessly_nested_config_has_no_outline(tmp_path):
+def test_endlessly_nested_config_has_no_outline(tmp_path):
     assert config_of(write(tmp_path, '{"a": ' * 400 + "1" + "}" * 400), {"training.enabled": False}).content is None
 
 
-def test_a_run_decides_by_the_config_that_was_read_at_its_start(tmp_path):
+def test_run_decides_by_the_config_that_was_read_at_its_start(tmp_path):
     """One text for placement, output directory and ranks: config.json is neither read nor parsed again."""
     case = shutil.copytree(EXAMPLE, tmp_path / "case", ignore=shutil.ignore_patterns("output"))
     request = with_config_document(CaseRequest(case, with_iterations({"simulation.enabled": False}, 1)))

@@ -117,7 +117,7 @@ def _plain(value: object) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ConfigDocument:
-    """The parsed file. document: None where it is missing or is not JSON; findings: why, and duplicate keys."""
+    """The parsed file. document: None if it is missing or is not JSON; findings: why, and duplicate keys."""
 
     document: Document | None
     findings: tuple[Finding, ...]

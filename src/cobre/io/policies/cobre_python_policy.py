@@ -209,7 +209,7 @@ def _metadata(manifest: Path, table: FlatTable, pools: list[FlatTable], scale: f
 
 
 def _bound(table: FlatTable, field: int) -> float | None:
-    """Return a bound of the policy; None where training found none."""
+    """Return a bound of the policy; None if training found none."""
     value = table.number(field)
     return value if value is not None and math.isfinite(value) else None
 

@@ -66,7 +66,7 @@ def lag_records(periods: Sequence[tuple[date, date]], lags: Floats) -> list[dict
 
 
 def new_ids(names: Mapping[int, str], plants: Sequence[Hydro] | Sequence[Thermal]) -> dict[int, int] | None:
-    """Map ids of the policy's study to those of plants with the same names here; None where all ids are equal.
+    """Map ids of the policy's study to those of plants with the same names here; None if all ids are equal.
 
     They are the same where no name is found under another number: a plant that was renamed keeps its number then.
     """

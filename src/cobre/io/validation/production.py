@@ -536,7 +536,7 @@ class _Productivities:
         self._missing: dict[tuple[int, bool], Stage | None] = {}
 
     def first_missing(self, hydro: Hydro, is_specific: bool) -> Stage | None:
-        """Return the first stage without a (specific) productivity of the plant, None where all have one."""
+        """Return the first stage without a (specific) productivity of the plant, None if all have one."""
         key = (hydro.id, is_specific)
         if key not in self._missing:
             known = self._case.horizon.stages

@@ -129,7 +129,7 @@ class ProductivityTable:
         self._columns: dict[str, dict[tuple[int, int], float]] = {}
 
     def value(self, name: str, hydro_id: int, stage_id: int) -> float | None:
-        """Return a column's number in the row of the stage, or in that of all stages; None where neither has one."""
+        """Return a column's number in the row of the stage, or in that of all stages; None if neither has one."""
         if self._table is None:
             return None
         if name not in self._columns:

@@ -92,7 +92,7 @@ class BoundaryCuts:
 class BoundaryCutPool(CutPool):
     """The cut pool of a study whose last stage (or leaves) may have the fixed cuts of a boundary policy.
 
-    boundary: None where the cost after the last stage is zero.
+    boundary: None if the cost after the last stage is zero.
     """
 
     def __init__(self, memory: SharedMemoryProvider, problem: Problem, boundary: CutRows | None) -> None:
@@ -105,7 +105,7 @@ class BoundaryCutPool(CutPool):
 
     @property
     def boundary(self) -> CutRows | None:
-        """Cuts of a boundary policy after the last stage; None where the study has none."""
+        """Cuts of a boundary policy after the last stage; None if the study has none."""
         return self._boundary
 
     def rows(self, stage: int, *, all_cuts: bool = False) -> CutRows:

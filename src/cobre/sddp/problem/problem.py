@@ -84,7 +84,7 @@ class Problem:
     def carried_from(self, stage: int) -> Ints | None:
         """Return the column or row of the stage before that each one of a stage has its name from; -1: none.
 
-        Columns count first, rows after them. None where both stages have the same names in the same order.
+        Columns count first, rows after them. None if both stages have the same names in the same order.
         """
         before, names = (self.stages[at].program.names for at in (stage - 1, stage))
         if names == before:

@@ -264,7 +264,7 @@ class ProductionResolver:
     ) -> Iterator[tuple[float | None, Sequence[Stage]]]:
         """Yield levels of the next reservoir downstream, at its reference volumes, with the stages in which they hold.
 
-        None where there is none, or where the tailrace does not depend on it.
+        None if there is none, or where the tailrace does not depend on it.
         """
         below = None if hydro.downstream_id is None else self._by_id.get(hydro.downstream_id)
         if hydro.id not in self._families or below is None or below.id not in self._geometry:

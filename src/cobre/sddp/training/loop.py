@@ -52,7 +52,7 @@ class Interruption(IntEnum):
 
     @property
     def stop(self) -> Stop | None:
-        """The stop that was requested; None where there is no request."""
+        """The stop that was requested; None if there is no request."""
         return _STOPS.get(self)
 
 

@@ -63,7 +63,7 @@ def measure_trial_points(
 ) -> tuple[TrialPoints | None, CostSample | None]:
     """Compare the values of all trial points with those of the older cuts; None for a study of one stage.
 
-    The sample is that of the policy's cost: None where paths are drawn neither from the openings nor by their weights.
+    The sample is that of the policy's cost: None if paths are drawn neither from the openings nor by their weights.
     """
     problem, own, draws = context.problem, context.own_rows, context.state.risk_draws
     if problem.num_stages == 1:

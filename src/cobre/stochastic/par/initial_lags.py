@@ -186,7 +186,7 @@ class LagSteps:
 def next_lags(steps: LagSteps | None, stage: int, slots: Floats, inflow: Floats) -> Floats:
     """Return what slots (slot, ..., hydro) hold after a stage with some inflows (..., hydro).
 
-    steps: None where slots are lags, which move on by one lag.
+    steps: None if slots are lags, which move on by one lag.
     """
     if steps is None:
         return np.concatenate([inflow[None], slots[:-1]]) if len(slots) else slots

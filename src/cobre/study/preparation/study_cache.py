@@ -117,7 +117,7 @@ class StudyCache:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder of all entries; None where the environment turns the cache off."""
+    """Return the folder of all entries; None if the environment turns the cache off."""
     value = os.environ.get(FOLDER_VARIABLE)
     if value is not None:
         return None if value.strip().lower() in OFF else Path(value).expanduser()

@@ -26,7 +26,7 @@ def send(number):
 
 
 @pytest.mark.parametrize("number", BOTH)
-def test_the_first_signal_is_forwarded(number):
+def test_first_signal_is_forwarded(number):
     forwarded = []
     with forwarding_signals(BOTH, forwarded.append):
         send(number)
@@ -34,7 +34,7 @@ def test_the_first_signal_is_forwarded(number):
 
 
 @pytest.mark.parametrize("third", BOTH)
-def test_the_third_signal_raises_keyboard_interrupt(third, monkeypatch):
+def test_third_signal_raises_keyboard_interrupt(third, monkeypatch):
     monkeypatch.setattr(signals, "SAME_REQUEST_S", 0.0)
     forwarded = []
     with forwarding_signals(BOTH, forwarded.append):
@@ -72,7 +72,7 @@ def test_two_signals_during_one_statement_are_two():
     assert sum(handled.counts) == 2
 
 
-def test_a_handler_that_python_runs_without_a_signal_counts_as_one():
+def test_handler_that_python_runs_without_a_signal_counts_as_one():
     with Handled() as handled:
         _thread.interrupt_main()
     assert handled.counts == [1]
@@ -85,7 +85,7 @@ def test_two_signals_at_once_are_both_forwarded():
     assert forwarded == [signal.SIGINT, signal.SIGINT]
 
 
-def test_the_second_signal_reaches_ranks_as_another_one_than_the_first():
+def test_second_signal_reaches_ranks_as_another_one_than_the_first():
     """The kernel keeps one pending signal of each kind."""
     sent, hurried = [], []
     forwarder = SignalForwarder(BOTH)
@@ -96,7 +96,7 @@ def test_the_second_signal_reaches_ranks_as_another_one_than_the_first():
     assert (sent, hurried, forwarder.second) == ([signal.SIGINT, signal.SIGTERM], [True], signal.SIGINT)
 
 
-def test_a_repeated_sigterm_is_forwarded_once(monkeypatch):
+def test_repeated_sigterm_is_forwarded_once(monkeypatch):
     monkeypatch.setattr(signals, "SAME_REQUEST_S", 3600.0)
     forwarded = []
     with forwarding_signals(BOTH, forwarded.append):

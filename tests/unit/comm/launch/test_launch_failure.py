@@ -27,7 +27,7 @@ def failing(comm):
     raise KeyError("gauge 7")
 
 
-def test_the_traceback_starts_at_the_users_function(monkeypatch):
+def test_traceback_starts_at_the_users_function(monkeypatch):
     monkeypatch.setenv("COBRE_COMM_BACKEND", "local")
     error = caught(lambda: call_function(FunctionTask(failing)))
     failure = describe_failure(error.with_traceback(error.__traceback__.tb_next.tb_next))
@@ -38,7 +38,7 @@ def test_the_traceback_starts_at_the_users_function(monkeypatch):
     assert failure.summary == "KeyError: 'gauge 7'"
 
 
-def test_the_traceback_of_a_script_starts_at_the_script(tmp_path):
+def test_traceback_of_a_script_starts_at_the_script(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("1 / 0\n")
     error = caught(lambda: runpy.run_path(str(script)))
@@ -55,11 +55,11 @@ def test_errors_about_another_rank_are_consequences(kind):
     assert describe_failure(kind("barrier", 0, "rank 3 is gone")).is_consequence
 
 
-def test_a_broken_communicator_is_a_consequence():
+def test_broken_communicator_is_a_consequence():
     assert describe_failure(CommunicatorBrokenError("broke earlier")).is_consequence
 
 
-def test_an_error_caused_by_a_consequence_is_one():
+def test_error_caused_by_a_consequence_is_one():
     def wrapped():
         try:
             raise AbortedError("barrier", 0, "rank 1 gave up")
@@ -81,14 +81,14 @@ def test_other_errors_are_no_consequences(error):
     assert not describe_failure(error).is_consequence
 
 
-def test_a_cyclic_chain_of_causes():
+def test_cyclic_chain_of_causes():
     error = ValueError("x")
     other = ValueError("y")
     error.__cause__, other.__cause__ = other, error
     assert not describe_failure(error).is_consequence
 
 
-def test_an_exception_that_cannot_be_unpickled_is_described():
+def test_exception_that_cannot_be_unpickled_is_described():
     # Made here: libraries that teach pickle about exceptions know only the classes that are there when they come.
     class TwoArgumentsError(Exception):
         """Pickles, but does not come back: a common mistake."""
@@ -103,13 +103,13 @@ def test_an_exception_that_cannot_be_unpickled_is_described():
     assert failure.summary.endswith("TwoArgumentsError: 1 and 2")
 
 
-def test_an_exception_that_cannot_be_pickled_is_described():
+def test_exception_that_cannot_be_pickled_is_described():
     error = ValueError(x for x in ())
     assert dump_or_none(error) is None
     assert "generator" in describe_failure(error).summary
 
 
-def test_a_worker_error_survives_pickling():
+def test_worker_error_survives_pickling():
     error = WorkerError(2, -9, ValueError("x"), "rank 2 was killed")
     again = pickle.loads(pickle.dumps(error))
     assert (again.rank, again.exit_code, str(again)) == (2, -9, "rank 2 was killed")

@@ -19,37 +19,37 @@ def flags_of(*options):
     return ran.stdout.split()
 
 
-def test_the_flags_of_this_interpreter_are_repeated():
+def test_flags_of_this_interpreter_are_repeated():
     assert flags_of("-O", "-O", "-B") == ["-O", "-O", "-B"]
     assert flags_of("-W", "ignore::DeprecationWarning") == ["-Wignore::DeprecationWarning"]
     flags = flags_of("-X", "utf8", "-X", "tracemalloc=2")
     assert flags == ["-X", "utf8", "-X", "tracemalloc=2"]
 
 
-def test_an_interpreter_accepts_the_flags():
+def test_interpreter_accepts_the_flags():
     flags = interpreter_flags()
     again = subprocess.run([sys.executable, *flags, "-c", ""], timeout=60, check=False)
     assert again.returncode == 0
 
 
-def test_a_package_found_through_sys_path_only_is_added_to_pythonpath(monkeypatch):
+def test_package_found_through_sys_path_only_is_added_to_pythonpath(monkeypatch):
     monkeypatch.setattr(site, "getsitepackages", lambda: ["/nowhere"])
     monkeypatch.setattr(sys, "path", [ROOT, *sys.path])
     assert with_import_path({"A": "1"}) == {"A": "1", "PYTHONPATH": ROOT}
     assert with_import_path({"PYTHONPATH": "/other"})["PYTHONPATH"] == os.pathsep.join([ROOT, "/other"])
 
 
-def test_an_installed_package_changes_nothing(monkeypatch):
+def test_installed_package_changes_nothing(monkeypatch):
     monkeypatch.setattr(site, "getsitepackages", lambda: [ROOT])
     monkeypatch.setattr(sys, "path", [ROOT])
     assert with_import_path({}) == {}
 
 
-def test_a_known_path_is_not_repeated(monkeypatch):
+def test_known_path_is_not_repeated(monkeypatch):
     monkeypatch.setattr(sys, "path", [ROOT])
     assert with_import_path({"PYTHONPATH": ROOT}) == {"PYTHONPATH": ROOT}
 
 
-def test_a_package_behind_an_import_hook_changes_nothing(monkeypatch):
+def test_package_behind_an_import_hook_changes_nothing(monkeypatch):
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != ROOT])
     assert with_import_path({}) == {}

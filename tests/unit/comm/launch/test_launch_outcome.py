@@ -34,7 +34,7 @@ def raised(summary, is_consequence=False):
     return RankFailure("n07", 1, summary, f"Traceback (most recent call last):\n{summary}", is_consequence, None)
 
 
-def test_the_first_to_end_is_the_cause():
+def test_first_to_end_is_the_cause():
     error = first_failure_error([EndedRank(2, 1, raised("ValueError: a")), EndedRank(0, 1, raised("ValueError: b"))], 4)
     assert error.rank == 2
     assert str(error).startswith("Run stopped: rank 2 (host n07, pid 102) raised ValueError: a\n")
@@ -42,7 +42,7 @@ def test_the_first_to_end_is_the_cause():
     assert str(error).endswith("2 other ranks were healthy and have exited.")
 
 
-def test_a_consequence_is_not_the_cause_even_if_it_came_first():
+def test_consequence_is_not_the_cause_even_if_it_came_first():
     lost = raised("PeerLostError: rank 3 died", is_consequence=True)
     error = first_failure_error([EndedRank(0, 1, lost), EndedRank(1, 1, lost), EndedRank(3, -9)], 4)
     assert (error.rank, error.exit_code, error.inner) == (3, -9, None)
@@ -50,7 +50,7 @@ def test_a_consequence_is_not_the_cause_even_if_it_came_first():
     assert str(error).endswith("3 other ranks were healthy and have exited.")
 
 
-def test_a_rank_that_we_stopped_is_not_the_cause():
+def test_rank_that_we_stopped_is_not_the_cause():
     error = first_failure_error([EndedRank(1, -15, was_stopped=True), EndedRank(0, 3)], 2)
     assert (error.rank, error.exit_code) == (0, 3)
     assert str(error).endswith("1 other rank was healthy and has exited.")
@@ -66,7 +66,7 @@ def test_of_consequences_alone_the_first_is_reported():
     assert "PeerTimeoutError: rank 1 is silent" in str(error)
 
 
-def test_a_single_rank_has_no_others():
+def test_single_rank_has_no_others():
     assert "other" not in str(first_failure_error([EndedRank(0, 1, raised("ValueError: a"))], 1))
 
 
@@ -84,7 +84,7 @@ def test_exit_codes_and_signals_are_described(exit_code, text):
     assert text in str(first_failure_error([EndedRank(0, exit_code)], 1))
 
 
-def test_a_crash_after_an_exception_is_reported():
+def test_crash_after_an_exception_is_reported():
     error = first_failure_error([EndedRank(0, -11, raised("ValueError: a"))], 1)
     assert "raised ValueError: a, then was killed by SIGSEGV (signal 11)" in str(error)
 

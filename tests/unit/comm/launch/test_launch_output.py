@@ -21,7 +21,7 @@ def test_nothing_is_lost_and_only_complete_lines_are_returned(chunks):
     assert all(not text or text.endswith("\n") for text in texts)
 
 
-def test_a_character_split_between_chunks_is_kept():
+def test_character_split_between_chunks_is_kept():
     buffer = LineBuffer()
     data = "água\n".encode()
     assert buffer.feed(data[:1]) + buffer.feed(data[1:]) == "água\n"
@@ -31,7 +31,7 @@ def test_bytes_that_are_not_utf8_are_replaced():
     assert LineBuffer().feed(b"\xff\xfe ok\n") == "\ufffd\ufffd ok\n"
 
 
-def test_a_line_without_end_does_not_fill_the_memory(monkeypatch):
+def test_line_without_end_does_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr(messages, "MAX_LINE_BYTES", 10)
     buffer = LineBuffer()
     assert [buffer.feed(b"123456"), buffer.feed(b"789012"), buffer.finish()] == ["", "123456\n", "789012\n"]
@@ -48,19 +48,19 @@ def test_only_a_newline_ends_a_line(capsys):
     assert capsys.readouterr().out == "[rank 0] 10 %\r20 %\u2028more\n"
 
 
-def test_a_replaced_stdout_is_used(monkeypatch):
+def test_replaced_stdout_is_used(monkeypatch):
     notebook = io.StringIO()
     monkeypatch.setattr(sys, "stdout", notebook)
     forward(0, "stdout", "hello\n")
     assert notebook.getvalue() == "[rank 0] hello\n"
 
 
-def test_a_process_without_streams_prints_nothing(monkeypatch):
+def test_process_without_streams_prints_nothing(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     forward(0, "stdout", "hello\n")
 
 
-def test_a_character_outside_of_the_encoding_is_replaced(monkeypatch):
+def test_character_outside_of_the_encoding_is_replaced(monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     forward(0, "stdout", "água\n")
@@ -76,7 +76,7 @@ def pipe():
         os.close(descriptor)
 
 
-def test_a_stream_that_others_hold_open_can_be_finished(pipe):
+def test_stream_that_others_hold_open_can_be_finished(pipe):
     seen = []
     stream = Stream(0, "stdout", pipe["reading"])
     os.write(pipe["writing"], b"whole\npartial")
@@ -85,13 +85,13 @@ def test_a_stream_that_others_hold_open_can_be_finished(pipe):
     assert stream.has_ended()
 
 
-def test_an_empty_stream_does_not_block(pipe):
+def test_empty_stream_does_not_block(pipe):
     stream = Stream(0, "stdout", pipe["reading"])
     assert not stream.read(lambda *_: pytest.fail("nothing was written"))
     assert not stream.has_ended()
 
 
-def test_the_end_of_a_stream_flushes_the_last_line(pipe):
+def test_end_of_a_stream_flushes_the_last_line(pipe):
     seen = []
     stream = Stream(1, "stderr", pipe["reading"])
     os.write(pipe["writing"], b"partial")
@@ -101,7 +101,7 @@ def test_the_end_of_a_stream_flushes_the_last_line(pipe):
     assert seen == [(1, "stderr", "partial\n")]
 
 
-def test_the_tail_has_the_last_lines_truncated(pipe):
+def test_tail_has_the_last_lines_truncated(pipe):
     stream = Stream(0, "stderr", pipe["reading"])
     for number in range(50):
         os.write(pipe["writing"], f"{number} {'x' * 1000}\n".encode())

@@ -35,7 +35,7 @@ def test_two_readers_of_one_file_do_not_disturb_each_other(file):
     assert first.task() == second.task() == FunctionTask(len, ("abc",))
 
 
-def test_a_closure_is_pickled_by_value(file):
+def test_closure_is_pickled_by_value(file):
     offset = 40
     write_task(file, Startup([], [], {}), FunctionTask(lambda x: x + offset, (2,)))
     reader = TaskReader(file.fileno())
@@ -56,7 +56,7 @@ def test_what_does_not_pickle_is_named(file, task, named):
         write_task(file, Startup([], [], {}), task)
 
 
-def test_a_function_that_does_not_pickle_is_named(file):
+def test_function_that_does_not_pickle_is_named(file):
     frame = sys._getframe()
 
     def held(comm):
@@ -66,7 +66,7 @@ def test_a_function_that_does_not_pickle_is_named(file):
         write_task(file, Startup([], [], {}), FunctionTask(held))
 
 
-def test_an_incomplete_result_is_nothing(file):
+def test_incomplete_result_is_nothing(file):
     reader = ResultReader(file)
     assert reader.kind() == EMPTY
     writer = ResultWriter(reader.descriptor)
@@ -79,7 +79,7 @@ def test_an_incomplete_result_is_nothing(file):
     assert reader.value() == {"cost": 1.5}
 
 
-def test_a_failure_replaces_a_value(file):
+def test_failure_replaces_a_value(file):
     from cobre.comm.launch.payload import describe_failure
 
     reader = ResultReader(file)
@@ -90,7 +90,7 @@ def test_a_failure_replaces_a_value(file):
     assert reader.failure().summary == "ValueError: late"
 
 
-def test_a_rank_can_quote_code_that_is_in_no_file(monkeypatch):
+def test_rank_can_quote_code_that_is_in_no_file(monkeypatch):
     monkeypatch.setitem(linecache.cache, "<cell 1>", (6, None, ["1 / 0\n"], "<cell 1>"))
     startup = Startup.of_this_process()
     assert startup.sources["<cell 1>"] == ["1 / 0\n"]
@@ -103,7 +103,7 @@ def test_a_rank_can_quote_code_that_is_in_no_file(monkeypatch):
     assert linecache.getline("<cell 1>", 1) == "1 / 0\n"
 
 
-def test_a_script_is_a_task_too(file):
+def test_script_is_a_task_too(file):
     write_task(file, Startup([], ["train.py", "-x"], {}), ScriptTask("train.py"))
     reader = TaskReader(file.fileno())
     assert reader.startup().argv == ["train.py", "-x"]

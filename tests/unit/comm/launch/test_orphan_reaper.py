@@ -66,7 +66,7 @@ def test_members_are_signalled_after_the_leader_was_reaped(way):
     group.close()
 
 
-def test_a_process_that_reuses_the_pid_is_not_signalled(way):
+def test_process_that_reuses_the_pid_is_not_signalled(way):
     other = subprocess.Popen(["sleep", "1000"], process_group=0)
     group = ProcessGroup(other.pid, start_ticks_of(other.pid) - 1)  # the one that was meant began before
     assert group.descriptor is None
@@ -87,7 +87,7 @@ def test_signalling_an_empty_group_returns_false(way):
 REAPER = "from cobre.comm.launch.orphan_reaper import main; main()"
 
 
-def test_the_reaper_kills_the_groups_that_it_still_knows_and_unlinks_segments():
+def test_reaper_kills_the_groups_that_it_still_knows_and_unlinks_segments():
     """One group was taken back before the end of file, as the launcher does before it reaps a rank."""
     name = f"cobre-reaper-{secrets.token_hex(6)}"
     segments = [Path("/dev/shm") / name, Path("/dev/shm") / f"{name}-1"]

@@ -62,7 +62,7 @@ def test_on_message_is_not_called_again_after_it_has_raised():
     assert calls == ["one"]
 
 
-def test_a_message_without_a_parent_is_dropped(monkeypatch):
+def test_message_without_a_parent_is_dropped(monkeypatch):
     monkeypatch.delenv(MESSAGE_VARIABLE, raising=False)
     send_to_parent("into the wind")
     assert message_descriptors() == ()
@@ -77,14 +77,14 @@ def pipe():
             os.close(descriptor)
 
 
-def test_a_message_of_two_lines_is_refused(monkeypatch, pipe):
+def test_message_of_two_lines_is_refused(monkeypatch, pipe):
     monkeypatch.setenv(MESSAGE_VARIABLE, str(pipe[1]))
     assert message_descriptors() == (pipe[1],)
     with pytest.raises(ValueError, match="a single line"):
         send_to_parent("a\nb")
 
 
-def test_a_message_to_a_dead_parent_is_no_error(monkeypatch, pipe):
+def test_message_to_a_dead_parent_is_no_error(monkeypatch, pipe):
     reading, writing = pipe
     monkeypatch.setenv(MESSAGE_VARIABLE, str(writing))
     os.close(reading)
@@ -137,7 +137,7 @@ def one_very_long(comm):
     launch.send_to_parent("y" * 3_000_000)
 
 
-def test_a_message_larger_than_a_pipe_arrives_complete():
+def test_message_larger_than_a_pipe_arrives_complete():
     recorder = Recorder()
     launch.run(one_very_long, 1, on_message=recorder.message)
     assert [len(line) for _, line in recorder.lines] == [3_000_000]
@@ -147,7 +147,7 @@ def test_messages_without_on_message_are_dropped():
     assert launch.run(talk, 1, args=(3,)) == [0]
 
 
-def test_an_exception_of_on_message_ends_the_run_and_is_raised():
+def test_exception_of_on_message_ends_the_run_and_is_raised():
     calls = []
 
     def refuse(rank, line):

@@ -20,7 +20,7 @@ def sums(comm, calls):
     return float(result[0])
 
 
-def test_a_fault_breaks_the_communicator_at_the_chosen_call():
+def test_fault_breaks_the_communicator_at_the_chosen_call():
     comm = FaultyCommunicator(LocalCommunicator(), {2: lambda: raise_error(OSError("the cable is out"))})
     comm.barrier()
     with pytest.raises(CollectiveFailedError, match=r"barrier call #2 failed: the cable is out"):
@@ -30,7 +30,7 @@ def test_a_fault_breaks_the_communicator_at_the_chosen_call():
     comm.close()
 
 
-def test_a_fault_that_raises_nothing_does_not_stop_the_call():
+def test_fault_that_raises_nothing_does_not_stop_the_call():
     seen = []
     with FaultyCommunicator(LocalCommunicator(), {1: lambda: seen.append("late")}) as comm:
         assert sums(comm, 3) == 2.0
@@ -47,7 +47,7 @@ def run_with_a_death(comm, calls):
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_a_real_rank_dies_at_the_chosen_call(backend):
+def test_real_rank_dies_at_the_chosen_call(backend):
     with pytest.raises(launch.WorkerError, match=r"rank 1 .*exited with code 9") as caught:
         launch.run(run_with_a_death, 2, backend, (5,), output=launch.discard)
     assert caught.value.rank == 1
@@ -69,7 +69,7 @@ def test_every_collective_can_be_chosen_and_a_node_has_no_faults():
     assert seen == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_fault_in_a_fence_breaks_the_communicator_of_the_region():
+def test_fault_in_a_fence_breaks_the_communicator_of_the_region():
     comm = FaultyCommunicator(LocalCommunicator(), {2: lambda: raise_error(OSError("the cable is out"))})
     region = comm.create_shared_region(2, "float64")
     with pytest.raises(CollectiveFailedError, match=r"fence call #2 failed: the cable is out"):

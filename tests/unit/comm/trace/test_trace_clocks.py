@@ -67,7 +67,7 @@ def test_clocks_without_a_common_call_are_aligned_by_the_time_of_day(tmp_path):
     assert "by the time of day only" in str(alignment)
 
 
-def test_a_failed_call_is_no_anchor(tmp_path):
+def test_failed_call_is_no_anchor(tmp_path):
     write(tmp_path, header(0), [call(1, 0, 100), call(2, 200, 210), {"failed": 2, "failure": "x"}])
     write(tmp_path, header(1), [call(1, 0, 100), call(2, 9_000, 9_010)])
     assert align_clocks(read_run(tmp_path)).calls == 1
@@ -91,7 +91,7 @@ def test_clocks_that_drift_are_followed(tmp_path):
     assert max(map(abs, errors)) < 100_000  # one offset for all would be wrong by 10 ms at the ends
 
 
-def test_a_clock_without_later_calls_keeps_its_offset(tmp_path):
+def test_clock_without_later_calls_keeps_its_offset(tmp_path):
     """Two machines go on, drifting, after a third has left their common world."""
     arrivals = [[number * 100 * MS] * 3 for number in range(100)]
     calls = barriers(arrivals)

@@ -9,7 +9,7 @@ from cobre.comm.trace.reading import TraceError, read_run
 from cobre.comm.trace.recording import NotATraceError, read_recording
 
 
-def test_a_complete_file(tmp_path):
+def test_complete_file(tmp_path):
     path = write(tmp_path, header(1), [call(1, 5, 9, label="gate"), call(2, 10, 12, "allreduce", 32)])
     recording = read_recording(path)
     assert (recording.header.rank, recording.header.host) == (1, "host1")
@@ -18,7 +18,7 @@ def test_a_complete_file(tmp_path):
     assert recording.notes == []
 
 
-def test_a_killed_rank_leaves_half_a_line(tmp_path):
+def test_killed_rank_leaves_half_a_line(tmp_path):
     path = write(tmp_path, header(0), [call(1, 5, 9)], closed=False)
     path.write_bytes(path.read_bytes() + b'{"sequence":2,"opera')
     recording = read_recording(path)
@@ -27,7 +27,7 @@ def test_a_killed_rank_leaves_half_a_line(tmp_path):
     assert "the rank was killed or is still running; its last call is #1 barrier" in recording.notes[1]
 
 
-def test_a_long_call_that_was_written_twice_counts_once(tmp_path):
+def test_long_call_that_was_written_twice_counts_once(tmp_path):
     path = write(tmp_path, header(0), [call(1, 5, 0), call(1, 5, 9)])
     assert [entry.end_ns for entry in read_recording(path).calls.values()] == [9]
 
@@ -86,7 +86,7 @@ def test_missing_ranks_are_named(tmp_path):
     assert run.notes[0] == "communicator 1 (tcp, 4 ranks): no file of rank 0"
 
 
-def test_the_rank_that_is_behind_is_named(tmp_path):
+def test_rank_that_is_behind_is_named(tmp_path):
     write(tmp_path, header(0), [call(1, 1, 2), call(2, 3, 0)], closed=False)
     write(tmp_path, header(1), [call(1, 1, 2, label="gate")], closed=False)
     run = read_run(tmp_path)
@@ -95,7 +95,7 @@ def test_the_rank_that_is_behind_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("make", [lambda folder: folder / "nowhere", lambda folder: folder])
-def test_a_folder_without_traces_is_an_error_that_names_the_variable(tmp_path, make):
+def test_folder_without_traces_is_an_error_that_names_the_variable(tmp_path, make):
     with pytest.raises(TraceError, match="COBRE_COMM_TRACE"):
         read_run(make(tmp_path))
 
@@ -118,7 +118,7 @@ def test_two_runs_at_the_same_time_are_refused(tmp_path):
         read_run(tmp_path)
 
 
-def test_a_communicator_for_each_node_is_a_world_of_its_own(tmp_path):
+def test_communicator_for_each_node_is_a_world_of_its_own(tmp_path):
     for host, first in (("a", 0), ("b", 2)):
         for local in range(2):
             pid = 100 + first + local

@@ -82,7 +82,7 @@ def test_figures_by_rank(run):
     assert (first.span_ns, second.span_ns) == (75 * US, 65 * US)
 
 
-def test_the_summary_has_a_table_by_operation_and_one_by_rank(run):
+def test_summary_has_a_table_by_operation_and_one_by_rank(run):
     text = summary(run, align_clocks(run))
     assert "communicator 1 (tcp, 2 ranks); one clock for all ranks" in text
     assert ["allreduce", "bounds", "2", "64", "B", "15.0", "us", "7.5", "us", "10.0", "us"] in [
@@ -91,7 +91,7 @@ def test_the_summary_has_a_table_by_operation_and_one_by_rank(run):
     assert "rank 0      3   50.0 us  30.0 us         40.0 %     50.0 %         5.0 us" in text.splitlines()
 
 
-def test_a_call_that_did_not_end_lasts_as_long_as_the_file(tmp_path):
+def test_call_that_did_not_end_lasts_as_long_as_the_file(tmp_path):
     write(tmp_path, header(0, size=1), [call(1, 0, 4 * US), call(2, 5 * US, 0)], closed=False)
     run = read_run(tmp_path)
     event = slices(chrome_trace(run, align_clocks(run)))[-1]
@@ -99,13 +99,13 @@ def test_a_call_that_did_not_end_lasts_as_long_as_the_file(tmp_path):
     assert event["dur"] == 0.0
 
 
-def test_a_failed_call_is_marked_as_failed(tmp_path):
+def test_failed_call_is_marked_as_failed(tmp_path):
     write(tmp_path, header(0, size=1), [call(1, 0, 4), {"failed": 1, "failure": "PeerLostError: rank 1"}])
     run = read_run(tmp_path)
     assert slices(chrome_trace(run, align_clocks(run)))[0]["args"]["state"] == "failed: PeerLostError: rank 1"
 
 
-def test_a_rank_without_calls_is_in_the_summary(tmp_path):
+def test_rank_without_calls_is_in_the_summary(tmp_path):
     write(tmp_path, header(0), [])
     write(tmp_path, header(1), [])
     run = read_run(tmp_path)
@@ -113,7 +113,7 @@ def test_a_rank_without_calls_is_in_the_summary(tmp_path):
     assert "rank 1      0    0.0 us  0.0 us              -          -         0.0 us" in summary(run, align_clocks(run))
 
 
-def test_the_command_writes_the_file_and_prints_the_summary(run, tmp_path, capsys):
+def test_command_writes_the_file_and_prints_the_summary(run, tmp_path, capsys):
     output = tmp_path / "merged.json"
     assert main([str(tmp_path), "-o", str(output)]) == 0
     assert len(slices(json.loads(output.read_text()))) == 8
@@ -121,13 +121,13 @@ def test_the_command_writes_the_file_and_prints_the_summary(run, tmp_path, capsy
     assert f"wrote {output}; open it at https://ui.perfetto.dev" in printed
 
 
-def test_the_command_can_be_repeated_in_its_folder(run, tmp_path, capsys):
+def test_command_can_be_repeated_in_its_folder(run, tmp_path, capsys):
     assert main([str(tmp_path)]) == main([str(tmp_path)]) == 0
     assert (tmp_path / "trace.json").exists()
     assert "left out" not in capsys.readouterr().out
 
 
-def test_the_command_reports_errors_with_exit_code_2(tmp_path, capsys):
+def test_command_reports_errors_with_exit_code_2(tmp_path, capsys):
     assert main([str(tmp_path / "nowhere")]) == 2
     assert "is not a directory" in capsys.readouterr().err
     write(tmp_path, header(0, size=1), [])

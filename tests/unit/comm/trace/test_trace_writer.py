@@ -74,14 +74,14 @@ def test_each_communicator_has_a_file_of_its_own(folder):
     assert abs(numbers[0] - numbers[1]) == 1
 
 
-def test_the_file_of_a_collected_communicator_is_complete(folder):
+def test_file_of_a_collected_communicator_is_complete(folder):
     comm = create_communicator(LocalConfig())
     comm.barrier()
     del comm
     assert [set(entry) & {"sequence", "closed"} for entry in entries(folder)] == [set(), {"sequence"}, {"closed"}]
 
 
-def test_a_failure_is_written_at_once(folder):
+def test_failure_is_written_at_once(folder):
     comm = create_communicator(LocalConfig())
     comm.barrier()
     comm.abort("enough")
@@ -90,7 +90,7 @@ def test_a_failure_is_written_at_once(folder):
     comm.close()
 
 
-def test_the_call_that_fails_is_named(folder):
+def test_call_that_fails_is_named(folder):
     class Breaking(LocalCommunicator):
         def _barrier(self):
             raise OSError("cable cut")
@@ -104,7 +104,7 @@ def test_the_call_that_fails_is_named(folder):
     assert not recording.calls[1].is_in_progress
 
 
-def test_a_call_that_never_ends_is_written(folder, monkeypatch):
+def test_call_that_never_ends_is_written(folder, monkeypatch):
     monkeypatch.setattr(trace_writer, "STUCK_NS", 0)
 
     class Stuck(LocalCommunicator):
@@ -129,7 +129,7 @@ def test_lost_calls_are_counted(folder):
     assert list(recording.calls)[-1] == 3000
 
 
-def test_a_fork_writes_nothing(folder):
+def test_fork_writes_nothing(folder):
     comm = create_communicator(LocalConfig())
     comm.barrier()
     child = os.fork()
@@ -143,7 +143,7 @@ def test_a_fork_writes_nothing(folder):
     assert (list(recording.calls), recording.notes) == ([1, 2], [])
 
 
-def test_a_folder_that_cannot_be_created_is_a_warning(tmp_path, monkeypatch, caplog):
+def test_folder_that_cannot_be_created_is_a_warning(tmp_path, monkeypatch, caplog):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(TRACE_VARIABLE, str(tmp_path / "file"))
     with caplog.at_level(logging.WARNING, "cobre.comm"), create_communicator(LocalConfig()) as comm:
@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_created_is_a_warning(tmp_path, monkeypatch, cap
     assert "cannot write a trace of rank 0: COBRE_COMM_TRACE=" in caplog.text
 
 
-def test_a_full_disk_ends_the_trace_and_not_the_run(folder, caplog):
+def test_full_disk_ends_the_trace_and_not_the_run(folder, caplog):
     with caplog.at_level(logging.WARNING, "cobre.comm"), create_communicator(LocalConfig()) as comm:
         os.close(comm._trace._file.fileno())  # every write fails from here on
         comm.barrier()
@@ -164,5 +164,5 @@ def test_a_full_disk_ends_the_trace_and_not_the_run(folder, caplog):
     ("interval_s", "calls", "expected_s"),
     [(0.05, 0, 0.05), (0.05, 256, 0.05), (0.05, 512, 0.025), (0.002, 9999, 0.001)],
 )
-def test_the_interval_is_shorter_for_programs_that_call_often(interval_s, calls, expected_s):
+def test_interval_is_shorter_for_programs_that_call_often(interval_s, calls, expected_s):
     assert next_interval(interval_s, calls) == pytest.approx(expected_s)

@@ -51,7 +51,7 @@ def test_values_are_replaced_and_plants_added_and_removed(case, tmp_path):
         (Patch("/etc/x.json", "add", "/x", 1), "is outside the case"),
     ],
 )
-def test_a_failed_change_leaves_no_copy(case, tmp_path, patch, words):
+def test_failed_change_leaves_no_copy(case, tmp_path, patch, words):
     with pytest.raises(CasePatchError, match=words):
         patched_case(case, tmp_path / "new", [Patch(THERMALS, "remove", "/thermals/1"), patch])
     assert not (tmp_path / "new").exists()

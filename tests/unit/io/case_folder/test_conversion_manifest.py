@@ -30,7 +30,7 @@ def test_conversion_facts_and_their_summary(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "[" * 10_000])
-def test_a_manifest_of_another_kind_is_ignored(tmp_path, content):
+def test_manifest_of_another_kind_is_ignored(tmp_path, content):
     (tmp_path / CONVERSION_MANIFEST).write_text(content)
     assert read_conversion(tmp_path) is None
 

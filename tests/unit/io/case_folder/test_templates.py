@@ -20,7 +20,7 @@ def pair(request, tmp_path_factory):
     return TEMPLATES[request.param], folder
 
 
-def test_a_new_case_is_valid_in_format_019(pair):
+def test_new_case_is_valid_in_format_019(pair):
     report = cobre.validate(pair[1])
     assert str(report.format) == "format 0.19 ($schema of config.json)"
     assert report.errors == ()
@@ -39,7 +39,7 @@ def test_every_file_names_its_schema_and_is_otherwise_the_same(pair):
         assert content == json.loads((example / file).read_text())
 
 
-def test_a_new_case_states_settings_whose_defaults_differ_between_formats(pair):
+def test_new_case_states_settings_whose_defaults_differ_between_formats(pair):
     """So that what the format changes is only what a user does not see in the files."""
     old, new = map(cobre.load_case, pair)
     assert new.config.modeling == old.config.modeling
@@ -47,7 +47,7 @@ def test_a_new_case_states_settings_whose_defaults_differ_between_formats(pair):
     assert new.format_version == "0.19"
 
 
-def test_a_new_case_runs_to_the_bits_of_the_example(tmp_path):
+def test_new_case_runs_to_the_bits_of_the_example(tmp_path):
     create_case("two_reservoirs", tmp_path / "case")
     new, old = (
         cobre.train(case, iterations=3, backend="local") for case in (tmp_path / "case", TEMPLATES["two_reservoirs"])

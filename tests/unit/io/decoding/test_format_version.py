@@ -50,7 +50,7 @@ def unchanged(_, __):
         (together(put("stages.json:$schema", NOVOMODELO.replace("config", "stages")), BASIS, add_integrated), "0.19"),
     ],
 )
-def test_the_files_say_the_format(tmp_path, spoil, version):
+def test_files_say_the_format(tmp_path, spoil, version):
     assert read_after(tmp_path, spoil).format_version == version
 
 
@@ -130,7 +130,7 @@ OF_018 = {
 
 
 @pytest.mark.parametrize("name", OF_019)
-def test_a_case_of_format_018_has_nothing_of_019(tmp_path, name):
+def test_case_of_format_018_has_nothing_of_019(tmp_path, name):
     spoil, words, remedy = OF_019[name]
     problems = problems_after(tmp_path, together(put(f"{CONFIG}:$schema", COBRE), spoil))
     [found] = [problem for problem in problems.errors if words in str(problem)]
@@ -139,7 +139,7 @@ def test_a_case_of_format_018_has_nothing_of_019(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", OF_018)
-def test_a_case_of_format_019_has_nothing_of_018(tmp_path, name):
+def test_case_of_format_019_has_nothing_of_018(tmp_path, name):
     spoil, words, remedy = OF_018[name]
     problems = problems_after(tmp_path, together(AS_019, spoil))
     [found] = [problem for problem in problems.errors if words in str(problem)]
@@ -198,7 +198,7 @@ def test_slacks_of_format_019_say_how_they_count(tmp_path, slack, field, remedy)
     assert (found.field, remedy in found.advice) == (field, True), str(found)
 
 
-def test_the_new_column_is_required(tmp_path):
+def test_new_column_is_required(tmp_path):
     problems = problems_after(tmp_path, together(put(f"{CONFIG}:$schema", NOVOMODELO), BASIS))
     [found] = problems.errors
     assert found.field == "integrated_equivalent_productivity_mw_per_m3s"
@@ -228,7 +228,7 @@ def test_format_019_has_no_cap_beside_the_method_dynamic(tmp_path):
     assert not problems_after(tmp_path, spoil).errors
 
 
-def test_a_case_of_format_019_is_saved_as_such(tmp_path):
+def test_case_of_format_019_is_saved_as_such(tmp_path):
     selection = {"selection": {"method": "level1", "check_frequency": 2, "lookback_iterations": 6}}
     case = read_after(
         tmp_path / "given",
@@ -253,7 +253,7 @@ def test_a_case_of_format_019_is_saved_as_such(tmp_path):
     assert written["simulation"]["cut_set"] == "active"
 
 
-def test_a_case_of_format_018_is_saved_as_before(tmp_path):
+def test_case_of_format_018_is_saved_as_before(tmp_path):
     case = read_after(tmp_path / "given", unchanged)
     save_case(case, tmp_path / "given_again")
     texts = [path.read_text() for path in (tmp_path / "given_again").rglob("*.json")]

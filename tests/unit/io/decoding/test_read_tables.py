@@ -42,7 +42,7 @@ def read(folder, table):
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=by_file)
-def test_a_whole_table(tmp_path, table):
+def test_whole_table(tmp_path, table):
     write(tmp_path, table, whole(table))
     columns, problems = read(tmp_path, table)
     assert not list(problems)
@@ -65,7 +65,7 @@ def test_where_arrow_has_its_reader_elsewhere_tables_are_the_same(tmp_path, monk
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=by_file)
-def test_an_empty_table(tmp_path, table):
+def test_empty_table(tmp_path, table):
     write(tmp_path, table, whole(table, rows=0))
     columns, problems = read(tmp_path, table)
     assert not list(problems)

@@ -96,7 +96,7 @@ def test_corrections_are_fields_of_the_same_object_first(content, name, remedy):
     assert (field, found) == (name, remedy)
 
 
-def test_a_missing_field_is_asked_for_by_its_unit():
+def test_missing_field_is_asked_for_by_its_unit():
     assert messages({"thermals": [{"id": 3, "name": "NORTH"}]}) == [
         ("thermal 3 (NORTH)", "max_mw", "is missing", "add a number (MW)")
     ]
@@ -107,7 +107,7 @@ def test_long_values_are_shortened_to_sixty_characters():
     assert message == "is '" + "x" * 56 + "..."
 
 
-def test_a_file_without_an_object_at_its_root_is_named_as_such():
+def test_file_without_an_object_at_its_root_is_named_as_such():
     assert messages([])[0][:2] == ("", "(the whole file)")
 
 

@@ -57,7 +57,7 @@ def test_no_files_no_constraints(tmp_path):
     assert len(problems) == 0
 
 
-def test_a_whole_set(tmp_path):
+def test_whole_set(tmp_path):
     bounds = pa.table(
         {
             "constraint_id": pa.array([2, 1, 1], pa.int32()),

@@ -68,7 +68,7 @@ def test_variables_move_to_the_left_and_constants_stay(relation):
     assert parsed.right == (Coefficient(4.0), Coefficient(2.0, ("k",)))
 
 
-def test_a_constant_may_stand_on_the_left_alone():
+def test_constant_may_stand_on_the_left_alone():
     parsed = parse_constraint("3 >= thermal_generation(0)", {})
     assert parsed.left == LinearForm((term("thermal_generation", 0, -1.0),), (Coefficient(3.0),))
     assert parsed.right == ()

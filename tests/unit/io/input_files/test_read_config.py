@@ -98,7 +98,7 @@ def test_stopping_rules():
     assert config.training.stopping_mode == "all"
 
 
-def test_an_iteration_limit_is_demanded():
+def test_iteration_limit_is_demanded():
     texts = refused(with_training(stopping_rules=[{"type": "time_limit", "seconds": 60}]))
     assert "there is no rule of type iteration_limit" in texts[0]
 
@@ -223,7 +223,7 @@ def test_rules_of_the_solver_s_own_cut_loop_are_fixed(name, value):
     assert warned(with_training(cut_selection={"selection": selection})) == [place]
 
 
-def test_a_start_iteration_matters_to_a_window():
+def test_start_iteration_matters_to_a_window():
     selection = {"method": "dynamic", "start_iteration": 5, "candidate_recency": 3, "seed_window": 2}
     assert warned(with_training(cut_selection={"selection": selection})) == []
 
@@ -279,7 +279,7 @@ def test_errors_of_the_file_do_not_blame_overrides():
     assert "training.tree_seed: is 'x' (expected a whole number)" in text
 
 
-def test_an_override_with_another_method_replaces_the_object():
+def test_override_with_another_method_replaces_the_object():
     merged = with_overrides(with_training(), {"training.selection": {"method": "enumerated"}}, Findings())
     assert merged["training"]["selection"] == {"method": "enumerated"}
     passes = with_overrides(with_training(), {"training.selection": {"forward_passes": 9}}, Findings())

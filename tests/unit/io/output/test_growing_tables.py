@@ -68,7 +68,7 @@ def test_segments_of_something_else_are_dropped(tmp_path, identity, resume):
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]"])
-def test_a_segment_whose_record_is_damaged_does_not_count(tmp_path, damage):
+def test_segment_whose_record_is_damaged_does_not_count(tmp_path, damage):
     grown(tmp_path, 3)
     (tmp_path / UNFINISHED / "0001" / RECORD).write_bytes(damage)
     assert len(GrowingTables(tmp_path, "this", resume=True).segments) == 1

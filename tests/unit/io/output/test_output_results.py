@@ -47,7 +47,7 @@ def test_results_read_back_unchanged(tmp_path):
     assert all(found[name].equals(table) for name, table in TABLES.items())
 
 
-def test_the_same_results_are_the_same_files(tmp_path):
+def test_same_results_are_the_same_files(tmp_path):
     for name in ("a", "b"):
         tables = {key: TABLES[key] for key in sorted(TABLES, reverse=name == "b")}
         write_results(tmp_path / name, tables, {"x": 1, "y": 2} if name == "a" else {"y": 2, "x": 1})
@@ -55,7 +55,7 @@ def test_the_same_results_are_the_same_files(tmp_path):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
 
-def test_an_empty_table_keeps_its_columns(tmp_path):
+def test_empty_table_keeps_its_columns(tmp_path):
     write_results(tmp_path, {"contracts": HYDROS.slice(0, 0)}, {})
     assert read_results(tmp_path)["contracts"].schema == HYDROS.schema
 
@@ -84,13 +84,13 @@ def test_facts_that_are_no_json_are_refused_before_anything_is_written(tmp_path)
     assert {file: (tmp_path / file).read_bytes() for file in files(tmp_path)} == before
 
 
-def test_an_unwritable_place_is_explained(tmp_path):
+def test_unwritable_place_is_explained(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteError, match="a part of its path is a file"):
         write_results(tmp_path / "file" / "out", TABLES, {})
 
 
-def test_a_run_that_is_cut_short_keeps_the_old_results(tmp_path):
+def test_run_that_is_cut_short_keeps_the_old_results(tmp_path):
     write_results(tmp_path / "out", TABLES, {"run": 1})
     program = textwrap.dedent(f"""
         import resource, signal
@@ -120,14 +120,14 @@ def test_results_without_a_manifest_are_not_whole(tmp_path):
         read_results(tmp_path)
 
 
-def test_a_missing_table_is_named(tmp_path):
+def test_missing_table_is_named(tmp_path):
     write_results(tmp_path, TABLES, {})
     (tmp_path / "hydros.parquet").unlink()
     with pytest.raises(ResultsError, match=r"hydros.parquet is missing"):
         read_results(tmp_path)
 
 
-def test_a_changed_table_is_named(tmp_path):
+def test_changed_table_is_named(tmp_path):
     write_results(tmp_path, TABLES, {})
     content = bytearray((tmp_path / "hydros.parquet").read_bytes())
     content[len(content) // 2] ^= 1

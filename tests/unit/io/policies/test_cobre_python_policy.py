@@ -90,7 +90,7 @@ def test_in_format_4_cuts_are_in_units_of_the_scale_of_their_file(copy):
     assert load_policy(copy).cost_to_go(0, [1.0, 2.0]) == pytest.approx((105.5 + 106.25 + 2 * 107.25) * SCALE)
 
 
-def test_a_graph_that_is_no_chain(copy):
+def test_graph_that_is_no_chain(copy):
     content = (copy / "manifest.bin").read_bytes()
     probability = content.index(struct.pack("<d", 1.0))
     changed(copy / "manifest.bin", probability, "<d", 0.5)
@@ -104,14 +104,14 @@ def test_file_without_the_identifier_is_refused(copy):
         load_policy(copy)
 
 
-def test_a_stage_that_is_missing(copy):
+def test_stage_that_is_missing(copy):
     (copy / "cuts" / "001.bin").unlink()
     with pytest.raises(PolicyFileError, match=r"001\.bin.*No such file"):
         load_policy(copy)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_cut_short_anywhere(copy, name):
+def test_file_cut_short_anywhere(copy, name):
     path = copy / name
     content = path.read_bytes()
     for length in range(0, len(content), 7):

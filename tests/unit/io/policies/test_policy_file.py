@@ -69,7 +69,7 @@ def test_round_trip(tmp_path, written):
     assert (tmp_path / "again.bin").read_bytes() == written.read_bytes()
 
 
-def test_the_policy_file_does_not_depend_on_the_order_of_keys(tmp_path):
+def test_policy_file_does_not_depend_on_the_order_of_keys(tmp_path):
     for name, seeds in (("a", {"tree": 1, "forward": 2}), ("b", {"forward": 2, "tree": 1})):
         metadata = PolicyMetadata((), (), (), (), {}, 0, seeds, 1.0)
         write_policy(tmp_path / name, PolicyData(metadata, ()))
@@ -93,12 +93,12 @@ def test_arrays_of_any_layout_are_stored_as_the_same_bytes(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_the_digest_is_that_of_the_content(written):
+def test_digest_is_that_of_the_content(written):
     content = written.read_bytes()
     assert hashlib.sha256(content[:-32]).digest() == content[-32:]
 
 
-def test_the_array_that_was_read_may_be_changed(written):
+def test_array_that_was_read_may_be_changed(written):
     read_policy(written).stages[0].intercepts[0] = 1.0
 
 
@@ -176,13 +176,13 @@ def test_shapes_are_checked_before_anything_is_written():
         StageCuts(np.zeros(2), np.zeros((2, 1)), np.zeros(2, np.int32), np.zeros(2, np.int32), np.zeros(3, np.uint8))
 
 
-def test_an_unwritable_place_is_explained(tmp_path):
+def test_unwritable_place_is_explained(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteError, match="a part of its path is a file"):
         write_policy(tmp_path / "file" / "policy.bin", policy(1))
 
 
-def test_a_failed_write_keeps_the_old_policy(tmp_path, written):
+def test_failed_write_keeps_the_old_policy(tmp_path, written):
     before = written.read_bytes()
     metadata = PolicyMetadata((), (), (), (), {}, 0, {}, 1.0, {"bound": float("nan")})
     with pytest.raises(ValueError, match="JSON"):

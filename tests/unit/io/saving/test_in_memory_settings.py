@@ -15,7 +15,7 @@ def case():
     return cobre.load_case(CASE)
 
 
-def test_a_setting_has_one_name_in_file_and_case(case):
+def test_setting_has_one_name_in_file_and_case(case):
     settings = {"training.selection.forward_passes": 3, "training.cut_selection.selection": {"method": "level1"}}
     by_name = cobre.changed(case, {f"config.{name}": value for name, value in settings.items()})
     assert by_name.config == cobre.load_case(CASE, settings).config
@@ -47,6 +47,6 @@ def test_wrong_settings_are_refused_like_those_of_the_file(case, path, value, wo
     assert words in str(caught.value)
 
 
-def test_an_unknown_section_is_a_key_error(case):
+def test_unknown_section_is_a_key_error(case):
     with pytest.raises(KeyError, match="no setting or field 'selections'; there are cut_selection"):
         cobre.changed(case, {"config.training.selections.forward_passes": 2})

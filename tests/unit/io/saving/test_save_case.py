@@ -59,7 +59,7 @@ def test_examples_and_published_cases(tmp_path, folder):
     assert same(saved(case, tmp_path), case)
 
 
-def test_a_case_with_every_file_of_the_format(tmp_path, sound):
+def test_case_with_every_file_of_the_format(tmp_path, sound):
     (tmp_path / "again").mkdir()
     assert same(saved(sound, tmp_path / "again"), sound)
     written = {path.relative_to(tmp_path / "again" / "sound") for path in (tmp_path / "again").rglob("*.*")}
@@ -130,7 +130,7 @@ def test_years_of_history_are_written_as_a_list():
     assert document["training"]["scenario_source"]["historical_years"] == [1990, 1991, 1995]
 
 
-def test_the_boundary_is_written_where_it_is():
+def test_boundary_is_written_where_it_is():
     case = cobre.load_case(ROOT / "examples" / "two_reservoirs")
     boundary = BoundaryPolicy("/somewhere/policy.bin", strict=True)
     document = config_document(cobre.changed(case.config, {"policy.boundary": boundary}))
@@ -229,7 +229,7 @@ def test_parameters_of_every_kind(tmp_path):
     assert same(saved(case, tmp_path), case)
 
 
-def test_a_folder_with_something_in_it_is_refused(tmp_path):
+def test_folder_with_something_in_it_is_refused(tmp_path):
     case = cobre.load_case(ROOT / "examples" / "two_reservoirs")
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(WriteError, match="not empty"):
@@ -237,13 +237,13 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_an_empty_folder_is_taken(tmp_path):
+def test_empty_folder_is_taken(tmp_path):
     case = cobre.load_case(ROOT / "examples" / "two_reservoirs")
     (tmp_path / "new").mkdir()
     assert cobre.save_case(case, str(tmp_path / "new")) == tmp_path / "new"
 
 
-def test_a_case_that_could_not_be_loaded_is_not_written(tmp_path):
+def test_case_that_could_not_be_loaded_is_not_written(tmp_path):
     case = cobre.load_case(ROOT / "examples" / "two_reservoirs")
     broken = cobre.changed(case, {"system.thermals[0].bus_id": 77})
     with pytest.raises(InvalidCaseError, match="77"):

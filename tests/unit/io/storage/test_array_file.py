@@ -41,7 +41,7 @@ def test_arrays_read_back_bit_for_bit(path):
         assert arrays[name].flags.writeable
 
 
-def test_the_same_content_gives_the_same_bytes(path):
+def test_same_content_gives_the_same_bytes(path):
     write_arrays(path, FACTS, ARRAYS)
     first = path.read_bytes()
     write_arrays(path, FACTS, ARRAYS)
@@ -70,7 +70,7 @@ def test_truncated_files_are_refused(path, left):
         read(path)
 
 
-def test_a_missing_end_is_refused(path):
+def test_missing_end_is_refused(path):
     write_arrays(path, FACTS, ARRAYS)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ArrayFileError, match="truncated or damaged"):
@@ -124,7 +124,7 @@ FORGED = [
 
 
 @pytest.mark.parametrize("content", FORGED)
-def test_a_sound_checksum_over_nonsense_is_refused(path, content):
+def test_sound_checksum_over_nonsense_is_refused(path, content):
     with pytest.raises(ArrayFileError, match="directory that this program does not know"):
         parse_arrays(path, content)
 

@@ -29,7 +29,7 @@ EXAMPLE = Path(__file__).parents[4] / "examples" / "two_reservoirs"
         ([None] * 9 + [3], pa.int32()),
     ],
 )
-def test_a_list_gives_the_same_column_as_arrow(values, kind):
+def test_list_gives_the_same_column_as_arrow(values, kind):
     made = column_of(values, kind)
     made.validate(full=True)
     assert made.equals(pa.array(values, kind))
@@ -47,7 +47,7 @@ def test_a_list_gives_the_same_column_as_arrow(values, kind):
         np.array([1.0, np.nan]),
     ],
 )
-def test_an_array_gives_the_same_column_as_arrow(values):
+def test_array_gives_the_same_column_as_arrow(values):
     made = column_of(values)
     made.validate(full=True)
     assert made.type == pa.array(values).type
@@ -69,7 +69,7 @@ def test_integers_that_overflow_are_refused():
         column_of([300], pa.int8())
 
 
-def test_a_table_has_arrays_and_columns():
+def test_table_has_arrays_and_columns():
     made = table_of({"a": np.arange(2), "b": column_of(["x", "y"], pa.string())})
     assert made.equals(pa.table({"a": np.arange(2), "b": ["x", "y"]}))
 
@@ -81,7 +81,7 @@ def test_nulls_are_nan_in_numbers(kind):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_study_loads_neither_pandas_nor_the_compute_functions(tmp_path, workers):
+def test_study_loads_neither_pandas_nor_the_compute_functions(tmp_path, workers):
     """Half a second where pandas is installed; the test means little where it is not."""
     program = (
         "import sys\n"

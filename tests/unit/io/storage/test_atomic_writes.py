@@ -26,13 +26,13 @@ class Interrupted(BaseException):
     """An exception that is no Exception, like Ctrl-C."""
 
 
-def test_a_file_appears_whole(tmp_path):
+def test_file_appears_whole(tmp_path):
     write_file(tmp_path / "policy.bin", b"abc")
     assert (tmp_path / "policy.bin").read_bytes() == b"abc"
     assert names(tmp_path) == ["policy.bin"]
 
 
-def test_the_target_keeps_its_content_until_the_block_ends(tmp_path):
+def test_target_keeps_its_content_until_the_block_ends(tmp_path):
     target = tmp_path / "a"
     target.write_bytes(b"old")
     with replacing_file(target) as stream:
@@ -43,7 +43,7 @@ def test_the_target_keeps_its_content_until_the_block_ends(tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError, Interrupted])
-def test_a_failing_block_leaves_the_old_file_and_nothing_else(tmp_path, error):
+def test_failing_block_leaves_the_old_file_and_nothing_else(tmp_path, error):
     target = tmp_path / "a"
     target.write_bytes(b"old")
     with pytest.raises(error), replacing_file(target) as stream:
@@ -70,7 +70,7 @@ def test_targets_that_are_no_regular_file_are_refused(tmp_path):
     assert (tmp_path / "pipe").is_fifo()
 
 
-def test_a_new_directory_appears_whole(tmp_path):
+def test_new_directory_appears_whole(tmp_path):
     with new_directory(tmp_path / "deep" / "case") as folder:
         (folder / "system").mkdir()
         (folder / "system" / "buses.json").write_text("{}")
@@ -79,14 +79,14 @@ def test_a_new_directory_appears_whole(tmp_path):
     assert names(tmp_path / "deep") == ["case"]
 
 
-def test_a_new_directory_may_take_the_place_of_an_empty_one(tmp_path):
+def test_new_directory_may_take_the_place_of_an_empty_one(tmp_path):
     (tmp_path / "case").mkdir()
     with new_directory(tmp_path / "case") as folder:
         (folder / "a").write_text("1")
     assert names(tmp_path / "case") == ["a"]
 
 
-def test_a_new_directory_must_not_exist(tmp_path):
+def test_new_directory_must_not_exist(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "a").write_text("mine")
     (tmp_path / "file").write_text("mine")
@@ -99,27 +99,27 @@ def test_a_new_directory_must_not_exist(tmp_path):
     assert (tmp_path / "full" / "a").read_text() == "mine"
 
 
-def test_a_directory_that_is_missing_is_named(tmp_path):
+def test_directory_that_is_missing_is_named(tmp_path):
     with pytest.raises(WriteError, match=r"the directory .*/nowhere does not exist \(create it first\)"):
         write_file(tmp_path / "nowhere" / "a", b"1")
 
 
 @pytest.mark.parametrize("error", [ValueError, Interrupted])
-def test_a_failing_block_leaves_no_directory(tmp_path, error):
+def test_failing_block_leaves_no_directory(tmp_path, error):
     with pytest.raises(error), new_directory(tmp_path / "case") as folder:
         (folder / "a").write_text("half")
         raise error
     assert names(tmp_path) == []
 
 
-def test_a_parent_that_is_a_file_is_explained(tmp_path):
+def test_parent_that_is_a_file_is_explained(tmp_path):
     (tmp_path / "file").write_text("")
     for act in (lambda p: write_file(p, b""), check_writable):
         with pytest.raises(WriteError, match="a part of its path is a file"):
             act(tmp_path / "file" / "out")
 
 
-def test_a_missing_parent_is_explained(tmp_path):
+def test_missing_parent_is_explained(tmp_path):
     with pytest.raises(WriteError, match="nowhere does not exist"):
         write_file(tmp_path / "nowhere" / "a", b"")
 
@@ -140,13 +140,13 @@ def test_file_system_errors_become_write_errors_with_a_remedy(tmp_path, number, 
     assert names(tmp_path) == []
 
 
-def test_an_error_about_another_file_is_left_alone(tmp_path):
+def test_error_about_another_file_is_left_alone(tmp_path):
     with pytest.raises(FileNotFoundError), replacing_file(tmp_path / "a"):
         Path("/no/such/input").read_bytes()
     assert names(tmp_path) == []
 
 
-def test_a_write_that_the_system_cuts_short_leaves_no_file(tmp_path):
+def test_write_that_the_system_cuts_short_leaves_no_file(tmp_path):
     # A real failure in the middle of a write, in a process of its own: the limit cannot be raised again.
     program = textwrap.dedent(f"""
         import resource, signal

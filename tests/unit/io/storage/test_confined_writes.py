@@ -33,7 +33,7 @@ def names(folder):
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def test_a_link_in_the_place_of_a_folder_is_refused(places):
+def test_link_in_the_place_of_a_folder_is_refused(places):
     out, victim = places
     (out / "training").symlink_to(victim)
     for write in (
@@ -49,7 +49,7 @@ def test_a_link_in_the_place_of_a_folder_is_refused(places):
         remove_file(out / "training" / "precious")
 
 
-def test_a_link_in_the_place_of_a_file_loses_its_name(places):
+def test_link_in_the_place_of_a_file_loses_its_name(places):
     out, victim = places
     (out / "summary.json").symlink_to(victim / "precious")
     write_file(out / "summary.json", b"ours")
@@ -83,7 +83,7 @@ def test_files_are_made_and_moved_below_the_root_only(places):
         create_file(out / "a")
 
 
-def test_the_directory_itself_may_be_reached_through_a_link(tmp_path):
+def test_directory_itself_may_be_reached_through_a_link(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with no_links_below(tmp_path / "link"):
@@ -108,7 +108,7 @@ def test_partial_files_of_killed_runs_are_removed_and_nothing_else(places):
     assert names(out / "simulation") == []
 
 
-def test_the_first_error_is_raised_and_not_that_of_the_cleanup():
+def test_first_error_is_raised_and_not_that_of_the_cleanup():
     def clean_up():
         raise OSError("the file system is read-only")
 

@@ -15,7 +15,7 @@ def test_numbers_of_any_chunks(kind, chunks):
     assert found.dtype == kind.to_pandas_dtype()
 
 
-def test_a_part_of_an_array():
+def test_part_of_an_array():
     assert numbers_of(pa.chunked_array([pa.array([1.0, 2.0, 3.0, 4.0]).slice(1, 2)])).tolist() == [2.0, 3.0]
 
 

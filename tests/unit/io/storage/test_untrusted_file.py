@@ -8,7 +8,7 @@ import pytest
 from cobre.io.storage.confined import UntrustedFileError, named_inside, read_untrusted
 
 
-def test_a_file_is_read_whole(tmp_path):
+def test_file_is_read_whole(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     assert read_untrusted(tmp_path / "a") == b"abc"
 
@@ -19,7 +19,7 @@ def test_devices_are_not_read(path):
         read_untrusted(Path(path))
 
 
-def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path):
+def test_pipe_without_a_writer_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UntrustedFileError, match="not a file"):
         read_untrusted(tmp_path / "pipe")
@@ -36,7 +36,7 @@ def test_more_than_is_sensible_is_not_read(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "link/x", "a/../../x", None, 3, "a\0b", "loop/x"])
-def test_a_path_from_a_file_does_not_leave_its_root(tmp_path, name):
+def test_path_from_a_file_does_not_leave_its_root(tmp_path, name):
     root = tmp_path / "root"
     root.mkdir()
     (root / "link").symlink_to(tmp_path)
@@ -45,5 +45,5 @@ def test_a_path_from_a_file_does_not_leave_its_root(tmp_path, name):
         named_inside(root, name, "policy.path")
 
 
-def test_a_path_inside_is_taken(tmp_path):
+def test_path_inside_is_taken(tmp_path):
     assert named_inside(tmp_path, "./a/../policy", "policy.path") == tmp_path / "./a/../policy"

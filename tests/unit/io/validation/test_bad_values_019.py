@@ -88,12 +88,12 @@ CELLS = {
 }
 
 
-def test_the_case_is_sound_before_it_is_spoilt(tmp_path):
+def test_case_is_sound_before_it_is_spoilt(tmp_path):
     assert [str(error) for error in problems_after(tmp_path, use_019).errors] == []
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in PLACES for value in PLACES[name][2]], ids=str)
-def test_a_bad_value_is_named_with_a_remedy(tmp_path, name, value):
+def test_bad_value_is_named_with_a_remedy(tmp_path, name, value):
     place, field, _ = PLACES[name]
     errors = problems_after(tmp_path, together(use_019, put(place, value))).errors
     assert [error.file for error in errors] == [place.partition(":")[0]] * len(errors)
@@ -116,7 +116,7 @@ def read_with_cell(folder, column, values, rows=1):
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_a_bad_cell_is_named(tmp_path, name):
+def test_bad_cell_is_named(tmp_path, name):
     column, values, words = CELLS[name]
     errors = read_with_cell(tmp_path, column, values)
     assert all(error.startswith(TABLE) for error in errors), errors
@@ -138,11 +138,11 @@ def test_all_bad_values_are_named_at_once(tmp_path):
         assert found, (name, [str(error) for error in errors])
 
 
-def test_a_parameter_that_cannot_be_read_is_not_undefined_as_well(tmp_path):
+def test_parameter_that_cannot_be_read_is_not_undefined_as_well(tmp_path):
     errors = problems_after(tmp_path, together(use_019, put(f"{PARAMETERS}:scalar_parameters.0.values", "x"))).errors
     assert [error.field for error in errors] == ["values"], [str(error) for error in errors]
 
 
-def test_a_cap_of_no_rows_is_allowed(tmp_path):
+def test_cap_of_no_rows_is_allowed(tmp_path):
     """Novomodelo reads 0 as it reads 1: cuts of the present iteration stay in any case."""
     assert not problems_after(tmp_path, together(use_019, put(f"{CONFIG}:{SELECTION}.max_active_per_stage", 0))).errors

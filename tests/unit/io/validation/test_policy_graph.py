@@ -42,7 +42,7 @@ def problems(rule, example, nodes=(), edges=(), **changes):
 
 
 @pytest.mark.parametrize("rule", graph.RULES)
-def test_a_chain_and_a_tree_are_sound(example, rule):
+def test_chain_and_a_tree_are_sound(example, rule):
     assert problems(rule, example, edges=[Transition(0, 1, 1.0), Transition(1, 2, 1.0)]) == []
     enumerated = {"selection": Enumerated()}
     assert problems(rule, example, NODES, EDGES, training=enumerated, simulation=enumerated) == []
@@ -61,7 +61,7 @@ def test_probabilities_of_leaving_a_node_sum_to_one(example):
     assert problems(graph.probabilities, example, NODES, edges) == expected
 
 
-def test_a_probability_is_not_negative_even_if_the_sum_is_one(example):
+def test_probability_is_not_negative_even_if_the_sum_is_one(example):
     edges = [Transition(10, 20, -0.5), Transition(10, 21, 1.5), *EDGES[2:]]
     assert [message for *_, message in problems(graph.probabilities, example, NODES, edges)] == ["is -0.5", "is 1.5"]
 
@@ -142,7 +142,7 @@ def test_nodes_name_an_external_scenario_of_their_stage(example):
     ]
 
 
-def test_the_rule_gap_needs_paths_that_tell_the_cost_and_a_tolerance(example):
+def test_rule_gap_needs_paths_that_tell_the_cost_and_a_tolerance(example):
     rules = {"stopping_rules": (IterationLimit(5), Gap(tolerance=1.0))}
     assert problems(settings.gap_rules, example, training=rules) == []
     fresh = rules | {"scenario_source": ScenarioSource.of(inflow="out_of_sample", seed=1)}

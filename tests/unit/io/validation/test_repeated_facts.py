@@ -25,7 +25,7 @@ def test_hours_that_differ_a_little(tmp_path, hours, is_named):
     assert [("stage 1" in text and "has 696" in text) for text in found] == [True] * is_named
 
 
-def test_a_season_far_from_the_dates(tmp_path):
+def test_season_far_from_the_dates(tmp_path):
     found = warnings_after(tmp_path, put("stages.json:stages.1.season_id", 7))
     assert any("stage 1, season_id: is 7 (month 8), but 2024-02-01 to 2024-03-01 is" in text for text in found)
     assert not any("season_id" in text for text in warnings_after(tmp_path, put("stages.json:stages.1.season_id", 2)))
@@ -37,7 +37,7 @@ def test_load_factors_whose_mean_is_not_one(tmp_path):
     assert any("bus 0, stage 0, block_factors: the mean over the hours" in text for text in found)
 
 
-def test_a_bound_many_times_the_capacity(tmp_path):
+def test_bound_many_times_the_capacity(tmp_path):
     found = warnings_after(tmp_path, columns("thermal_bounds", max_generation_mw=[7000.0, 50.0]))
     assert any("thermal 0, stage 0, max_generation_mw: is 7000, and thermal 0 declares 60" in text for text in found)
 

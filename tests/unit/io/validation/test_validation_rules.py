@@ -89,7 +89,7 @@ def sound(tmp_path_factory):
 
 
 @pytest.mark.parametrize("each", RULES, ids=lambda rule: rule.check.__name__)
-def test_a_rule_reads_declared_inputs_only(sound, each):
+def test_rule_reads_declared_inputs_only(sound, each):
     seen = set()
     each(Recorder(sound, INPUTS, seen), Findings())
     assert seen <= each.inputs
@@ -104,7 +104,7 @@ FILES = [*sound_documents(), *sound_tables()]
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_file_that_cannot_be_decoded_stops_no_rule_that_does_not_need_it(tmp_path, file):
+def test_file_that_cannot_be_decoded_stops_no_rule_that_does_not_need_it(tmp_path, file):
     documents, tables = sound_documents(), sound_tables()
     documents["system/thermals.json"]["thermals"][0]["cost_per_mwh"] = -1.0
     write_case(tmp_path, documents, tables)
@@ -135,7 +135,7 @@ def test_a_file_that_cannot_be_decoded_stops_no_rule_that_does_not_need_it(tmp_p
         ("initial_conditions.json", "recent_observations", "hydro_id"),
     ],
 )
-def test_a_reference_to_nothing_raises_nothing_and_hides_no_other_error(tmp_path, file, array, field):
+def test_reference_to_nothing_raises_nothing_and_hides_no_other_error(tmp_path, file, array, field):
     def spoil(documents, tables):
         documents[file][array][0][field] = 99
         documents["penalties.json"]["bus"]["excess_cost"] = -1.0

@@ -61,7 +61,7 @@ def test_steps_of_a_millimetre_are_rounding(tmp_path):
     assert not problems_after(tmp_path / "case", curves(coefficient_0=[1.0, 1.001])).errors
 
 
-def test_a_plant_that_does_not_use_its_curves(tmp_path):
+def test_plant_that_does_not_use_its_curves(tmp_path):
     found = problems_after(tmp_path / "case", curves(hydro_id=[0, 0]))
     assert not found.errors
     assert any("its curves are not used: no stage uses computed planes" in str(one) for one in found.warnings)

@@ -5,7 +5,7 @@ from validation_case import problems_after
 from cobre.io.findings import Layer
 
 
-def test_the_sound_case_has_no_problem(tmp_path):
+def test_sound_case_has_no_problem(tmp_path):
     problems = problems_after(tmp_path, lambda documents, tables: None)
     assert [str(problem) for problem in problems] == []
 

@@ -20,7 +20,7 @@ def stage(start, end, hours=730.0):
     return Stage(0, date.fromisoformat(start), date.fromisoformat(end), (Block(0, "all", hours),))
 
 
-def test_the_line_around_the_middle_of_the_reservoir():
+def test_line_around_the_middle_of_the_reservoir():
     line = evaporation_line(LAKE, GEOMETRY, stage("2024-01-01", "2024-02-01"))
     assert line.kv == pytest.approx(100 * 0.005 / (3.6 * 744))
     assert line.k0 == pytest.approx(100 * 0.85 / (3.6 * 744) - line.kv * 70.0)

@@ -53,7 +53,7 @@ def test_power_of_the_exact_function():
     assert function.power_mw(200.0, 50.0, 1e6) == 0.0
 
 
-def test_the_minimum_of_planes_fits_on_average():
+def test_minimum_of_planes_fits_on_average():
     planes = fit_planes(HYDRO, GEOMETRY, COMPUTED)
     function = ProductionFunction(HYDRO, GEOMETRY)
     pairs = [(v, q) for v in np.linspace(0, 200, 5) for q in np.linspace(0, 50, 5)]
@@ -71,7 +71,7 @@ def test_constant_losses_without_tailrace_slope():
     assert (fit_planes(hydro, GEOMETRY, COMPUTED)[:, 3] == 0.0).all()
 
 
-def test_the_window_limits_the_grid_and_the_geometry_limits_the_window():
+def test_window_limits_the_grid_and_the_geometry_limits_the_window():
     inside = fit_planes(HYDRO, GEOMETRY, replace(COMPUTED, fitting_window=FittingWindow(40.0, 160.0)))
     by_share = fit_planes(
         HYDRO,
@@ -83,7 +83,7 @@ def test_the_window_limits_the_grid_and_the_geometry_limits_the_window():
     assert beyond == pytest.approx(fit_planes(HYDRO, GEOMETRY, COMPUTED))
 
 
-def test_a_reservoir_of_one_volume_has_planes_that_do_not_depend_on_it():
+def test_reservoir_of_one_volume_has_planes_that_do_not_depend_on_it():
     geometry = ReservoirGeometry(np.array([20.0]), np.array([300.0]), np.array([1.0]))
     planes = fit_planes(HYDRO, geometry, COMPUTED)
     assert len(planes) == 4
@@ -103,7 +103,7 @@ def test_a_reservoir_of_one_volume_has_planes_that_do_not_depend_on_it():
         (FittingWindow(50.0, 50.0 + 1e-8), list(np.linspace(50.0, 50.0 + 1e-8, 5))),
     ],
 )
-def test_a_window_of_one_volume_becomes_two_volumes_within_the_geometry(window, volumes):
+def test_window_of_one_volume_becomes_two_volumes_within_the_geometry(window, volumes):
     """The grid of cobre-python 0.18.0 for the same windows."""
     fit = fit_production(ProductionFunction(HYDRO, GEOMETRY), replace(COMPUTED, fitting_window=window))
     assert sorted(set(fit.volume_hm3)) == pytest.approx(volumes, abs=1e-9)
@@ -119,7 +119,7 @@ def test_spilled_flows_go_up_to_twice_the_mean_inflow(mean_m3s, max_spilled_m3s)
     assert fit_production(function, COMPUTED).planes[0, 3] == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_number_of_planes_depends_on_the_grid_and_not_on_the_limit():
+def test_number_of_planes_depends_on_the_grid_and_not_on_the_limit():
     config = replace(
         COMPUTED, volume_discretization_points=15, turbine_discretization_points=12, max_planes_per_hydro=3
     )
@@ -129,7 +129,7 @@ def test_the_number_of_planes_depends_on_the_grid_and_not_on_the_limit():
     assert (planes[:, 3] <= 0).all()
 
 
-def test_the_function_ends_at_the_most_that_the_plant_generates():
+def test_function_ends_at_the_most_that_the_plant_generates():
     plant = replace(HYDRO, generation=replace(HYDRO.generation, max_generation_mw=30.0))
     planes = fit_planes(plant, GEOMETRY, COMPUTED)
     exact = ProductionFunction(plant, GEOMETRY)

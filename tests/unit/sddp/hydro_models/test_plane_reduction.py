@@ -115,7 +115,7 @@ def test_no_power_without_flow_survives_any_tolerance():
     assert at_rest.max() == 0.0
 
 
-def test_a_mean_is_compared_with_the_next():
+def test_mean_is_compared_with_the_next():
     """Steps of one degree: the first two merge, their mean is 1.5 degrees from the third."""
     slopes = np.tan(np.radians([10.0, 11.0, 12.0]))
     planes = np.column_stack([np.ones(3), np.ones(3) * 0.0, slopes, np.zeros(3)])

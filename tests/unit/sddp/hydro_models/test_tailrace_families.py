@@ -34,7 +34,7 @@ def levels(curve):
     return [curve.level_m(flow) for flow in FLOWS]
 
 
-def test_a_polynomial_of_degree_four():
+def test_polynomial_of_degree_four():
     found = levels(curves((1, 1, 50.0, 0.0, 1000.0, 10.0, 1e-2, 1e-4, 1e-6, 1e-8)).at(None))
     assert found == pytest.approx([10.332031, 10.9375, 12.050781, 14.0, 17.207031, 22.1875], abs=1e-6)
 
@@ -52,7 +52,7 @@ def test_segments_are_sorted():
 @pytest.mark.parametrize(
     ("level", "expected"), [(None, 10.0), (40.0, 10.0), (52.0, 11.6), (56.5, 15.8), (60.0, 20.0), (70.0, 20.0)]
 )
-def test_the_level_downstream_chooses_between_families(level, expected):
+def test_level_downstream_chooses_between_families(level, expected):
     families = curves((3, 1, 60.0, 0.0, 1e3, 20.0), (1, 1, 50.0, 0.0, 1e3, 10.0), (2, 1, 55.0, 0.0, 1e3, 14.0))
     assert families.at(level).level_m(80.0) == pytest.approx(expected)
 
@@ -62,7 +62,7 @@ def test_segments_of_two_families_need_not_agree():
     assert found == pytest.approx([19.975, 21.5, 24.0, 26.5, 28.025, 28.9])
 
 
-def test_a_plant_without_families_has_none():
+def test_plant_without_families_has_none():
     assert tailrace_families(None) == {}
 
 

@@ -36,19 +36,19 @@ def planes_by_trying_all(x, y, height):
     return found
 
 
-def test_a_flat_table_is_one_plane():
+def test_flat_table_is_one_plane():
     facets = upper_facets(*grid([[1.0] * 4] * 3))
     assert len(facets) == 1
     assert facets[0].coefficients == pytest.approx((1.0, 0.0, 0.0))
     assert len(facets[0].points) == 12
 
 
-def test_a_tilted_table_is_one_plane():
+def test_tilted_table_is_one_plane():
     facets = upper_facets(*grid([[2 * x + 3 * y for x in range(4)] for y in range(5)]))
     assert [facet.coefficients for facet in facets] == [pytest.approx((0.0, 2.0, 3.0))]
 
 
-def test_a_pyramid_has_four_sides():
+def test_pyramid_has_four_sides():
     facets = upper_facets(*grid([[0, 0, 0], [0, 1, 0], [0, 0, 0]]))
     assert {tuple(round(value, 9) + 0.0 for value in facet.coefficients) for facet in facets} == {
         (0.0, 1.0, 0.0),

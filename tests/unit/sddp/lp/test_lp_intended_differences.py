@@ -10,7 +10,7 @@ from systems_water import cascade
 HOURS = 730.0
 
 
-def test_a_line_loses_power_on_its_way(tmp_path):
+def test_line_loses_power_on_its_way(tmp_path):
     """45 MW at the far end need 50 MW at the near one when a tenth is lost."""
     case = SmallCase(
         buses=2,
@@ -31,7 +31,7 @@ def test_losses_count_in_both_directions(tmp_path):
     assert lower_bound(case, tmp_path) == pytest.approx(2 * 50.0 * 10.0 * HOURS)
 
 
-def test_the_future_may_earn_money(tmp_path):
+def test_future_may_earn_money(tmp_path):
     """20 MW are sold at 30 $/MWh in each of three stages; a cost-to-go cut off at zero would forget two of them."""
     case = SmallCase(
         contracts=[contract(0, "export", -30.0, 20.0)], thermals=[thermal(0, 10.0, 50.0)], stages=3, load={0: 5.0}
@@ -46,7 +46,7 @@ def test_rewards_of_sources_count_in_the_future(tmp_path):
     assert lower_bound(case, tmp_path) == pytest.approx(3 * (10.0 * 10.0 - 20.0 * 5.0) * HOURS, abs=1e-3)
 
 
-def test_a_plant_at_two_buses_keeps_its_own_limit(tmp_path):
+def test_plant_at_two_buses_keeps_its_own_limit(tmp_path):
     """30 m3/s for both buses together, not for each."""
     rows = [{"hydro_id": 0, "stage_id": stage, "max_turbined_m3s": 30.0} for stage in range(3)]
     case = groups_at_two_buses(inflow={0: 60.0}, load={0: 60.0, 1: 60.0}, tables={"constraints/hydro_bounds": rows})
@@ -54,7 +54,7 @@ def test_a_plant_at_two_buses_keeps_its_own_limit(tmp_path):
     assert tables["hydros"]["turbined_m3s"] == pytest.approx([30.0] * 6)
 
 
-def test_a_minimum_that_a_table_gives_a_plant_acts(tmp_path):
+def test_minimum_that_a_table_gives_a_plant_acts(tmp_path):
     rows = [{"hydro_id": 0, "stage_id": 0, "min_turbined_m3s": 12.0}]
     case = cascade(
         storage={0: 90.0}, inflow={0: 5.0}, thermals=[thermal(0, 1.0, 200.0)], tables={"constraints/hydro_bounds": rows}

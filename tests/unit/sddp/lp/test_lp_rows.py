@@ -28,7 +28,7 @@ def test_water_goes_down_the_cascade(tmp_path):
     assert inputs_of(lp)["water_balance[1,0]"] == pytest.approx({"v1": 1.0, "z1": TAU})
 
 
-def test_a_plant_that_is_not_there_keeps_its_water_and_lets_the_rest_pass(tmp_path):
+def test_plant_that_is_not_there_keeps_its_water_and_lets_the_rest_pass(tmp_path):
     lp = first_stage(plant_that_enters_in_the_middle(), tmp_path)
     rows = matrix_of(lp)
     assert rows["water_balance[1,0]"] == {"storage[1,0]": 1.0}
@@ -54,7 +54,7 @@ def test_pumps_lift_water_and_take_power(tmp_path):
     assert rows["power_balance[0,1]"]["pumped[0,1]"] == -0.5
 
 
-def test_the_power_balance_has_all_that_feeds_a_bus(tmp_path):
+def test_power_balance_has_all_that_feeds_a_bus(tmp_path):
     case = cascade(
         contracts=[contract(0, "import", 70.0, 10.0), contract(1, "export", -30.0, 20.0)],
         sources=[source(0, 10.0)],
@@ -170,7 +170,7 @@ def test_machines_at_several_buses_share_a_plane(tmp_path):
     )
 
 
-def test_a_plant_that_fills_has_a_target_and_no_machines(tmp_path):
+def test_plant_that_fills_has_a_target_and_no_machines(tmp_path):
     lp = first_stage(filling(), tmp_path)
     rows, limits = matrix_of(lp), limits_of(lp)
     assert rows["filling_target[1]"] == {"storage[1,0]": 1.0, "filling_below[1]": 1.0}

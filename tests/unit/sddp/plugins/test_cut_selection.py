@@ -46,7 +46,7 @@ def test_limited_memory_keeps_the_oldest_of_equals():
     ]
 
 
-def test_a_tie_tolerance_lets_more_be_near():
+def test_tie_tolerance_lets_more_be_near():
     near = CutSelectionConfig(Level1Selection(tie_tolerance=0.5))
     assert chosen(near, np.array([[0.5]])) == [1, 0, 0, 0, 0]  # 3 against 2
     assert chosen(near, np.array([[0.9]])) == [1, 1, 1, 0, 1]  # 2.2 against 2 and 1.8
@@ -66,7 +66,7 @@ def test_check_frequency():
     assert [rule.is_due(iteration) for iteration in range(1, 7)] == [False, False, True, False, False, True]
 
 
-def test_a_window_of_iterations():
+def test_window_of_iterations():
     config = CutSelectionConfig(DynamicSelection(candidate_recency=2, start_iteration=4, seed_window=0))
     rule = cut_selection(config)
     assert [rule.is_due(iteration) for iteration in (1, 2, 3, 4)] == [False, False, True, True]
@@ -84,7 +84,7 @@ def test_dynamic_without_a_window_drops_nothing():
     assert cut_selection(CutSelectionConfig()) is None
 
 
-def test_a_cap_drops_the_cuts_that_were_idle_longest():
+def test_cap_drops_the_cuts_that_were_idle_longest():
     """Two states in each of three iterations: line 0 was best first, line 1 then, line 2 last; line 3 and 4 never."""
     states = np.array([[0.0], [0.1], [1.0], [1.0], [1.9], [2.0]])
     shifted = CutSet(CUTS.intercepts + np.array([0.0, 0.1, 0.0, 0.0, 0.0]), CUTS.coefficients)
@@ -98,7 +98,7 @@ def test_of_equally_idle_cuts_those_go_that_were_best_less_often():
     assert Capped(None, 1).choose(CUTS, states, np.zeros(5, np.int32), 1, ALL).tolist() == [0, 0, 1, 0, 0]
 
 
-def test_a_cap_never_drops_cuts_of_the_present_iteration():
+def test_cap_never_drops_cuts_of_the_present_iteration():
     assert Capped(None, 1).choose(CUTS, STATES, CREATED, 2, ALL).tolist() == [0, 0, 1, 1, 0]
 
 

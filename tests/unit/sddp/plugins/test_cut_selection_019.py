@@ -38,13 +38,13 @@ def test_new_cuts_are_judged_like_others_and_come_back():
         (CutSelectionConfig(max_active_per_stage=3), "0.18", False),
     ],
 )
-def test_the_first_stage_is_left_alone(config, version, spares):
+def test_first_stage_is_left_alone(config, version, spares):
     found = cut_selection(config, version)
     assert found is not None
     assert found.spares_first_stage is spares
 
 
-def test_the_cap_comes_after_the_choice():
+def test_cap_comes_after_the_choice():
     found = selection(max_active_per_stage=1)
     assert isinstance(found, Capped)
     assert int(found.choose(CUTS, STATES, CREATED, 5, ACTIVE).sum()) == 1
@@ -61,14 +61,14 @@ def capped(limit, version):
     return found.choose(STARTED, STATES, FROM_ELSEWHERE, 3, ACTIVE).tolist()
 
 
-def test_the_cap_counts_and_removes_only_cuts_of_this_run():
+def test_cap_counts_and_removes_only_cuts_of_this_run():
     assert capped(3, "0.19") == [1, 1, 1, 1]
     assert capped(2, "0.19") == [1, 0, 1, 1]
     assert capped(1, "0.19") == [1, 0, 0, 1]
     assert capped(2, "0.18") == [1, 0, 0, 1]
 
 
-def test_a_cut_that_was_never_best_ranks_by_the_iteration_that_made_it():
+def test_cut_that_was_never_best_ranks_by_the_iteration_that_made_it():
     """Cut 0 was best last in iteration 1; cut 1 never was, but is of iteration 2."""
     cuts = CutSet(np.array([1.0, 0.0, -1.0]), np.array([[0.0], [0.0], [1.5]]))
     created = np.array([1, 2, 2], np.int32)

@@ -14,7 +14,7 @@ def test_examples_run():
     assert results.failed == 0
 
 
-def test_the_examples_are_plugins_as_they_stand():
+def test_examples_are_plugins_as_they_stand():
     names = {}
     for interface in (RiskMeasure, Sampler, StoppingRule, CutSelection):
         for example in doctest.DocTestParser().get_examples(interface.__doc__):

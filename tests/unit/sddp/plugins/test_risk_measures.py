@@ -62,7 +62,7 @@ def test_equal_probabilities_weigh_as_openings_do(measure):
     assert np.allclose(weights, measure.weights(COSTS[None])[0], atol=1e-15)
 
 
-def test_a_measure_without_probabilities_is_refused_with_the_method_to_define():
+def test_measure_without_probabilities_is_refused_with_the_method_to_define():
     with pytest.raises(ValidationError, match=r"WorstCase has no weights for unequal .*define weights_for") as raised:
         WorstCase().weights_for(COSTS, UNEQUAL)
     assert isinstance(raised.value, CobreError)

@@ -158,7 +158,7 @@ def priced_context(folder, overrides):
 
 
 @pytest.mark.parametrize("lags", [0, 1, 3])
-def test_a_short_study_with_a_boundary_has_the_bound_of_the_long_one(tmp_path, lags):
+def test_short_study_with_a_boundary_has_the_bound_of_the_long_one(tmp_path, lags):
     """With three lags and two stages, cuts at the end read inflows of months before the short study."""
     folder = written(system(LONG, lags), tmp_path / "long", lags)
     bound = trained_policy(folder, tmp_path / "policy.bin")
@@ -191,7 +191,7 @@ def test_lags_before_the_study_that_boundary_cuts_read_are_required(tmp_path):
         priced_context(short, {"policy.boundary": {"path": "../policy.bin"}})
 
 
-def test_the_last_stage_has_the_cost_to_go_of_the_boundary(tmp_path):
+def test_last_stage_has_the_cost_to_go_of_the_boundary(tmp_path):
     folder = written(system(LONG), tmp_path / "long")
     trained_policy(folder, tmp_path / "policy.bin", 3)
     short = written(system(SHORT), tmp_path / "short")
@@ -250,7 +250,7 @@ def test_what_the_study_does_not_have_counts_as_zero_unless_strict():
         fit_boundary(PRICED, names, 1e6, is_strict=True)
 
 
-def test_a_plant_that_is_not_priced_is_named():
+def test_plant_that_is_not_priced_is_named():
     with pytest.raises(BoundaryMismatchError, match=r"hydros 7; it covers hydros 0, 1"):
         fit_boundary(PRICED, ("storage:0", "storage:1", "storage:7"), 1e6, is_strict=False)
 
@@ -278,7 +278,7 @@ def test_rows_hold_all_cuts_in_whole_chunks():
     assert np.array_equal(whole, np.vstack([cuts.intercepts, cuts.coefficients.T]))
 
 
-def test_the_error_for_a_policy_of_other_dates_lists_its_dates(tmp_path):
+def test_error_for_a_policy_of_other_dates_lists_its_dates(tmp_path):
     folder = written(system(LONG), tmp_path / "long")
     trained_policy(folder, tmp_path / "policy.bin", 1)
     late = system(SHORT)

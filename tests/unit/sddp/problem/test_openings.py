@@ -23,7 +23,7 @@ def test_openings_go_from_dry_to_wet() -> None:
     assert opening().position.tolist() == [2, 0, 3, 1]
 
 
-def test_a_sampled_realisation_has_a_position_in_the_order() -> None:
+def test_sampled_realisation_has_a_position_in_the_order() -> None:
     stage = opening()
     assert stage.positions(stage.realisations, np.array([2, 1, 0], np.int32)).tolist() == [3, 0, 2]
     other = noise(np.array([[0.0, 0.0], [4.5, 4.5], [50.0, 0.0]]))
@@ -42,6 +42,6 @@ def test_two_chains_go_from_the_drawn_opening_to_both_ends() -> None:
     assert chains.chains_per_point == 2
 
 
-def test_a_place_outside_the_order_is_refused() -> None:
+def test_place_outside_the_order_is_refused() -> None:
     with pytest.raises(ValueError, match="opening"):
         opening_chains(np.arange(3, dtype=np.int32), np.array([3], np.int32))

@@ -59,7 +59,7 @@ def changed_at(record, path):
     return replace(record, **{name: other})
 
 
-def test_a_difference_in_any_number_needs_an_lp_of_its_own(stages):
+def test_difference_in_any_number_needs_an_lp_of_its_own(stages):
     plan = stages[0].plan
     paths = [path for path in arrays_below(plan.data) if not WITHOUT_EFFECT_ON_LP & set(path)]
     assert len(paths) > 40

@@ -23,7 +23,7 @@ def test_discount_factors(study):
     assert stages[0].discount == pytest.approx(0.9904275227202862, rel=1e-15)
 
 
-def test_the_nearest_discount_rate_counts(study, tmp_path):
+def test_nearest_discount_rate_counts(study, tmp_path):
     edges = [
         {"source_id": 0, "target_id": 1, "probability": 1.0, "annual_discount_rate_override": 0.2},
         {"source_id": 1, "target_id": 2, "probability": 1.0, "annual_discount_rate_override": 0.3},
@@ -53,7 +53,7 @@ def test_filling_targets(study):
     assert third.min_storage_hm3[0] == 30.0
 
 
-def test_a_filling_rate_of_a_stage(study):
+def test_filling_rate_of_a_stage(study):
     filling = {"start_stage_id": 0, "filling_min_rate_m3s": 5.0}
     plant = hydro(0, storage=(30.0, 100.0), entry_stage_id=2, filling=filling)
     rows = [{"hydro_id": 0, "stage_id": 1, "filling_min_rate_m3s": 8.0}]
@@ -115,7 +115,7 @@ def test_given_planes(study):
     assert np.isnan(first.productivity_mw_per_m3s).all()
 
 
-def test_a_plant_that_is_not_there_needs_no_productivity(study):
+def test_plant_that_is_not_there_needs_no_productivity(study):
     models = production(
         {
             "hydro_id": 1,
@@ -160,7 +160,7 @@ def shape(row):
     return [(term.variable, term.entity, term.block, term.coefficient) for term in row.terms]
 
 
-def test_a_row_in_every_block_or_one_for_the_stage(study):
+def test_row_in_every_block_or_one_for_the_stage(study):
     documents = generic("hydro_turbined(1) + 2*hydro_storage_final(0)", "hydro_storage(0) - 3*hydro_storage_initial(1)")
     first, second, third = rows_of(
         study, documents, [bound(0, 0, upper=9.0), bound(1, 0, lower=1.0), bound(0, 1, 1, 2.0)]

@@ -69,7 +69,7 @@ def fail_after_a_stage(comm, case, folder):
         comm.barrier()
 
 
-def test_a_rank_that_fails_leaves_no_file(tmp_path, case):
+def test_rank_that_fails_leaves_no_file(tmp_path, case):
     with pytest.raises(launch.WorkerError, match="RuntimeError: 1 file"):
         run_on_hosts(2, 1, case, tmp_path, function=fail_after_a_stage)
     assert list(tmp_path.iterdir()) == []

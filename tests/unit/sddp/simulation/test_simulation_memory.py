@@ -36,7 +36,7 @@ def test_simulation(tmp_path, trained, monkeypatch):
     assert many - few < 10 * CHUNK * 1000
 
 
-def test_the_note_on_costs(tmp_path, trained):
+def test_note_on_costs(tmp_path, trained):
     folder = simulated(trained, tmp_path / "many", 6 * CHUNK)
     before, largest = pa.total_allocated_bytes(), 0
 

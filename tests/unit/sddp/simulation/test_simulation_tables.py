@@ -19,7 +19,7 @@ def simulated(case, folder, scenarios=1):
     return simulate_trained(train(case, folder), scenarios)[1]
 
 
-def test_a_thermal_system(tmp_path):
+def test_thermal_system(tmp_path):
     """80 MW: 20 at 20 $, 25 at 60 $, 15 at 180 $, and a deficit of 20 at 1000 $."""
     tables = simulated(SmallCase(thermals=THERMALS, load={0: 80.0}), tmp_path)
     assert tables["thermals"]["thermal_id"].tolist() == [0, 1, 2] * 2
@@ -131,7 +131,7 @@ def test_pumps(tmp_path):
     assert table["energy_consumption_mwh"] == pytest.approx([3.0 * 500.0, 3.0 * 230.0] * 4)
 
 
-def test_the_water_value_equals_the_saved_thermal_cost(tmp_path):
+def test_water_value_equals_the_saved_thermal_cost(tmp_path):
     """One hm3 is 1e6 / 3600 MWh at 1 MW per m3/s, less what the turbine costs; thermal power costs 60 $ here."""
     case = SmallCase(
         hydros=[hydro(0)], thermals=[thermal(0, 60.0, 200.0)], load={0: 100.0}, inflow={0: 10.0}, storage={0: 50.0}

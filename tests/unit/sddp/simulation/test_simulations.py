@@ -54,7 +54,7 @@ def test_costs_of_scenarios_are_their_stages_costs_today(whole):
     assert len(set(outcome.costs.tolist())) > 3
 
 
-def test_the_first_scenarios_do_not_depend_on_how_many_there_are(trained, whole):
+def test_first_scenarios_do_not_depend_on_how_many_there_are(trained, whole):
     outcome, tables = simulate_trained(trained, 5)
     assert outcome.costs.tolist() == whole[0].costs[:5].tolist()
     for name, columns in tables.items():
@@ -63,13 +63,13 @@ def test_the_first_scenarios_do_not_depend_on_how_many_there_are(trained, whole)
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 64])
-def test_the_size_of_chunks_changes_no_bit(size, trained, whole):
+def test_size_of_chunks_changes_no_bit(size, trained, whole):
     outcome, tables = simulate_trained(trained, SCENARIOS, chunk_scenarios=size)
     assert outcome.costs.tobytes() == whole[0].costs.tobytes()
     assert fingerprint(tables) == fingerprint(whole[1])
 
 
-def test_a_sink_gets_one_piece_of_every_table_for_each_chunk(trained):
+def test_sink_gets_one_piece_of_every_table_for_each_chunk(trained):
     sink = Collected()
     simulate_into(sink, trained, 10, chunk_scenarios=4)
     pieces = [columns["scenario_id"] for name, columns in sink.pieces if name == "buses"]
@@ -134,7 +134,7 @@ def open_regions_after_a_failure(comm, folder):
     return len(memory.regions), sum(map(is_open, memory.regions))
 
 
-def test_a_failed_simulation_closes_its_shared_memory(folder):
+def test_failed_simulation_closes_its_shared_memory(folder):
     (made, left_open), *_ = launch.run(open_regions_after_a_failure, 2, "shm", (folder,))
     assert made >= 2
     assert left_open == 0
@@ -149,7 +149,7 @@ def test_simulation_follows_the_policy_that_it_is_given(trained, whole):
     assert seeing.mean < blind.mean
 
 
-def test_a_deterministic_study_costs_its_bound_in_every_scenario(tmp_path):
+def test_deterministic_study_costs_its_bound_in_every_scenario(tmp_path):
     trained = train(cascade(), tmp_path)
     outcome, _ = simulate_trained(trained, 3)
     assert outcome.costs.tolist() == pytest.approx([trained.history[-1].lower_bound] * 3)
@@ -176,7 +176,7 @@ def test_no_scenarios_are_refused(trained):
         simulate_trained(trained, 0)
 
 
-def test_a_scenario_that_cannot_be_solved_is_named(tmp_path):
+def test_scenario_that_cannot_be_solved_is_named(tmp_path):
     """The only opening of a stage is drier than in training: a reservoir runs dry."""
     case = random_inflows(method="none", openings=1, inflow={0: (8.0, 0.0), 1: (2.0, 0.0)})
     trained = train(case, tmp_path / "case")

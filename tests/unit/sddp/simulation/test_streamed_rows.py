@@ -63,13 +63,13 @@ def test_closed_segments_are_not_simulated_again(tmp_path, trained, in_memory, d
     check(tmp_path, sink, into(sink, trained, done=sink.done), in_memory)
 
 
-def test_a_simulation_of_which_only_the_end_was_missing(tmp_path, trained, in_memory):
+def test_simulation_of_which_only_the_end_was_missing(tmp_path, trained, in_memory):
     into(streaming(tmp_path), trained)
     sink = streaming(tmp_path, resume=True)
     check(tmp_path, sink, into(sink, trained, done=sink.done), in_memory)
 
 
-def test_a_spool_in_a_file_gives_the_same_rows(tmp_path, trained):
+def test_spool_in_a_file_gives_the_same_rows(tmp_path, trained):
     costs, tables = simulate_trained(trained, SCENARIOS)
     others, read = simulate_trained(trained, SCENARIOS, spool_folder=tmp_path)
     assert costs.costs.tobytes() == others.costs.tobytes()
@@ -89,7 +89,7 @@ into(streaming(Path(sys.argv[2])), train_folder(Path(sys.argv[1])), 10**6)
 """
 
 
-def test_a_killed_process_is_resumed(tmp_path, trained, in_memory):
+def test_killed_process_is_resumed(tmp_path, trained, in_memory):
     case = random_inflows().write(tmp_path / "case")
     paths = [path for path in sys.path if "tests" in path]
     process = subprocess.Popen([sys.executable, "-c", KILLED, case, tmp_path / "out", *paths])

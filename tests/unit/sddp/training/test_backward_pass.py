@@ -42,7 +42,7 @@ def test_both_ways_give_the_same_cuts(folder):
     assert pool_bits(made) == pool_bits(averaged)
 
 
-def test_a_cut_on_a_state_that_is_not_stored_is_an_error(folder):
+def test_cut_on_a_state_that_is_not_stored_is_an_error(folder):
     """Cuts of this study depend on both storages; a pool that stores none of them would lose them."""
     context = context_of(folder, PASSES)
     layouts = context.pool._layouts

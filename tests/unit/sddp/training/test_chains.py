@@ -161,7 +161,7 @@ def test_few_openings_are_solved_from_the_first_one_of_the_first_block():
         assert chains.first_realisation[point] == solved[0]
 
 
-def test_a_single_block_leaves_the_opening_that_the_path_drew(stage):
+def test_single_block_leaves_the_opening_that_the_path_drew(stage):
     alone = StageBlocks.of(stage.openings, limits(5))
     bases, states = Bases(np.zeros((2, 3), np.int8), np.zeros((2, 2), np.int32)), np.array([[7.0], [8.0]])
     chains = alone.chains(states, bases, stage.openings.position[np.array([2, 1], np.int32)])
@@ -169,14 +169,14 @@ def test_a_single_block_leaves_the_opening_that_the_path_drew(stage):
     assert chains.realisation_index[[0, 5]].tolist() == [2, 1]
 
 
-def test_a_rank_without_paths_has_no_chains(stage):
+def test_rank_without_paths_has_no_chains(stage):
     none = Bases(np.zeros((0, 3), np.int8), np.zeros((0, 2), np.int32))
     chains = stage.chains(np.zeros((0, 1)), none, np.zeros(0, np.int32))
     assert chains.start.tolist() == [0]
     assert len(chains.realisation_index) == len(chains.basis_index) == 0
 
 
-def test_a_realisation_that_is_no_opening_begins_at_the_nearest(stage):
+def test_realisation_that_is_no_opening_begins_at_the_nearest(stage):
     sampled = noise(np.array([[9.5, 9.0], [1.0, 1.0], [4.9, 6.2]]))
     rows = np.array([2, 0, 1], np.int32)
     assert stage.openings.order[stage.positions(sampled, rows)].tolist() == [4, 2, 1]

@@ -51,7 +51,7 @@ def give_up():
     raise OSError("the disk is gone")
 
 
-def test_the_calls_lie_inside_the_training(folder):
+def test_calls_lie_inside_the_training(folder):
     assert min(launch.run(count_calls, 2, args=(folder,))) > CALLS
 
 
@@ -63,7 +63,7 @@ def test_the_calls_lie_inside_the_training(folder):
     ],
 )
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_a_rank_that_fails_in_training_is_reported_by_the_other(folder, backend, fault, seen_by_rank_0, raised_here):
+def test_rank_that_fails_in_training_is_reported_by_the_other(folder, backend, fault, seen_by_rank_0, raised_here):
     lines = []
     with pytest.raises(launch.WorkerError, match=raised_here) as caught:
         launch.run(

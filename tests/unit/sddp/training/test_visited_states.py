@@ -98,7 +98,7 @@ def test_states_outside_of_a_window_are_forgotten(backend, ranks):
         assert held <= 8 * PATHS * (3 + 1) * (WINDOW + 2 * (WINDOW // 4 + 2))
 
 
-def test_an_export_keeps_states_outside_the_window_of_selection():
+def test_export_keeps_states_outside_the_window_of_selection():
     found, _, count = within_a_window(LocalCommunicator(), has_all_entries=True)
     assert count == PATHS * 8 * WINDOW
     assert len(found[-1]) == PATHS * WINDOW

@@ -156,7 +156,7 @@ def _contributions(phi, std, season):
     return found
 
 
-def test_a_lag_that_repeats_another_leaves_white_noise():
+def test_lag_that_repeats_another_leaves_white_noise():
     """Both lags carry the same information: equations of order 2 have no unique solution; order 1 is significant."""
     correlation = np.ones((2, 3, 1))
     correlation[:, 1:] = [[[1.0], [0.5]], [[1.0], [0.5]]]
@@ -184,7 +184,7 @@ def test_constant_history_has_no_noise():
     assert model.inflow_base[:, 0] == pytest.approx(np.full(12, 50.0))
 
 
-def test_the_yearly_component_is_found():
+def test_yearly_component_is_found():
     """Check that a slow wave over the years shows in the last year's mean."""
     rng = np.random.default_rng(4)
     level, noise = np.zeros(200), rng.normal(size=(200, 12, 1))
@@ -320,7 +320,7 @@ def test_observations_by_kind(values, mean, std):
     assert statistics.std[3, 0] == pytest.approx(values.std() if std is None else std, rel=1e-12)
 
 
-def test_a_season_with_constant_inflow_has_no_lags_on_it():
+def test_season_with_constant_inflow_has_no_lags_on_it():
     grid = simulated(40, [(0.6, 0.2)] * 12)
     grid[:, 3, 0] = HALF_TEN
     found = describe_inflows(estimated_case(grid))

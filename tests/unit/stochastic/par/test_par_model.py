@@ -86,7 +86,7 @@ def test_lags_before_the_study_borrow_from_the_same_season():
     assert model.inflow_base[0, 0] == 100.0 - 0.5 * 10.0 / 21.0 * 111.0
 
 
-def test_a_later_stage_of_the_season_has_its_own_statistics():
+def test_later_stage_of_the_season_has_its_own_statistics():
     stats = [(0, t, 100.0 + t, 10.0 + t) for t in range(13)]
     model = build_noise_model(par_case(13, stats, [(0, t, 1, 0.5) for t in range(13)]))
     assert model.ar_coefficients[12, 0, 0] == 0.5 * 22.0 / 21.0
@@ -108,7 +108,7 @@ def test_yearly_component():
     assert model.inflow_base[12, 0] == pytest.approx(160.0 - np.dot(model.ar_coefficients[12, :, 0], means))
 
 
-def test_a_model_with_its_yearly_component_keeps_its_deviation():
+def test_model_with_its_yearly_component_keeps_its_deviation():
     """Check that long simulated series have the standard deviation of the statistics."""
     stats = [(0, t, 0.0, 10.0) for t in range(12)]
     yearly = table(
@@ -170,7 +170,7 @@ def test_memory_without_seasons_is_refused():
         build_noise_model(case)
 
 
-def test_a_season_that_no_stage_has_takes_no_part():
+def test_season_that_no_stage_has_takes_no_part():
     two = stages(3, with_seasons=True)
     case = make_case(
         horizon_stages=(two[0], two[2]),
@@ -227,7 +227,7 @@ def case_with(recent, **tables):
     )
 
 
-def test_the_first_lag_is_the_mean_over_its_days():
+def test_first_lag_is_the_mean_over_its_days():
     middle, end = month(2023, 12).replace(day=16), month(2024, 1)
     model = build_noise_model(case_with(december((1, middle, 100.0), (16, end, 200.0))))
     assert model.initial_lags[0, 0] == pytest.approx((15 * 100 + 16 * 200) / 31)
@@ -241,7 +241,7 @@ def test_recent_observations_overrule_history():
 
 
 @pytest.mark.parametrize("recent", [(), december((16, month(2024, 1), 200.0))])
-def test_a_lag_that_is_read_must_be_covered(recent):
+def test_lag_that_is_read_must_be_covered(recent):
     with pytest.raises(NoiseModelError, match=r"hydro_id 0 \(H0\): lag 1 .* 2023-12-01 to 2024-01-01"):
         build_noise_model(case_with(recent))
 

@@ -86,7 +86,7 @@ def test_every_coefficient_beside_a_yearly_one(max_order, missing):
             assert row.annual_std_m3s[plant] == pytest.approx(plain.year_std[season], rel=1e-12)
 
 
-def test_a_season_that_loses_its_lags_late_keeps_the_last_year_alone():
+def test_season_that_loses_its_lags_late_keeps_the_last_year_alone():
     """Inflows without memory: lags are significant by chance, and go when contributions are negative."""
     values = 100.0 + 20.0 * np.random.default_rng(5).normal(size=(YEARS, MONTHS, PLANTS))
     terms = found(values, max_order=6, order_selection="pacf_annual").terms

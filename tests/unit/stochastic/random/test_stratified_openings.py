@@ -43,7 +43,7 @@ def test_golden_latin_hypercube():
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 100])
-def test_a_latin_hypercube_hits_every_interval_once(count):
+def test_latin_hypercube_hits_every_interval_once(count):
     cells = np.floor(probabilities(latin_hypercube(3, 5, count, 4)) * count).astype(int)
     for column in cells.T:
         assert sorted(column.tolist()) == list(range(count))

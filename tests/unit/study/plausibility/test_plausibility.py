@@ -139,7 +139,7 @@ def narrow_lines(content):
             line["capacity"] = {"direct_mw": 12.0, "reverse_mw": 8.0}
 
 
-def test_a_bus_behind_narrow_lines(tmp_path):
+def test_bus_behind_narrow_lines(tmp_path):
     """Two lines lead to the Plains, whose plants alone cannot serve it in three months of the study."""
     case = shutil.copytree(EXAMPLES / "four_regions", tmp_path / "case")
     edited("system/lines.json", narrow_lines)(case)

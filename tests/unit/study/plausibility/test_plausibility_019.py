@@ -24,7 +24,7 @@ IDLE = "is {} while the plant is not in service, in stage 0: format 0.19 charges
     ],
     ids=["coefficient", "bound", "expression"],
 )
-def test_a_division_by_zero_through_parameters_is_an_error(tmp_path, case):
+def test_division_by_zero_through_parameters_is_an_error(tmp_path, case):
     [error] = cobre.validate(case.write(tmp_path)).errors
     assert str(error).startswith(
         "constraints/generic_constraints.json, constraint 0 (c), expression: "
@@ -109,7 +109,7 @@ def test_plants_in_service_and_filling_outflows_are_not_charged(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "field"), [("outflow", "min_outflow_m3s"), ("turbined", "min_turbined_m3s")])
-def test_the_remedy_ends_the_charge(tmp_path, name, field):
+def test_remedy_ends_the_charge(tmp_path, name, field):
     case = AT_REST[name].write(tmp_path)
     [warning] = charges(case)
     before = cobre.train(case).lower_bound

@@ -25,11 +25,11 @@ def reference():
     return digest()
 
 
-def test_the_same_case_has_the_same_digest(reference):
+def test_same_case_has_the_same_digest(reference):
     assert digest() == reference
 
 
-def test_the_digest_in_stored_policies_stays_what_it_was():
+def test_digest_in_stored_policies_stays_what_it_was():
     """A field that is renamed must not make policies and checkpoints those of another problem."""
     study = prepare(as_case(EXAMPLE, {})[0])
     assert study.digest == "0bdd97f4b02a71d12c38f34a28947adc9a05b898c7be6d88dca6ae6894e1cf1d"
@@ -92,7 +92,7 @@ def test_rules_of_dynamic_selection_that_nothing_reads_do_not_either(more):
         ("initial_conditions.json", "storage", "value_hm3"),
     ],
 )
-def test_a_number_of_the_case_in_its_last_place_changes_the_digest(reference, case_folder, file, entry, field):
+def test_number_of_the_case_in_its_last_place_changes_the_digest(reference, case_folder, file, entry, field):
     path = case_folder / file
     content = json.loads(path.read_text())
     content[entry][0][field] *= 1 + 1e-14

@@ -63,7 +63,7 @@ def builds(monkeypatch):
     return found
 
 
-def test_a_second_run_computes_nothing_and_has_the_same_bits(case, builds):
+def test_second_run_computes_nothing_and_has_the_same_bits(case, builds):
     first, second = trained(case), trained(case)
     assert builds == ["case"]
     assert second.digest == first.digest
@@ -111,7 +111,7 @@ def test_settings_and_unknown_files_are_part_of_the_content(case):
 
 
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "empty"])
-def test_a_damaged_entry_is_computed_again(case, builds, damage):
+def test_damaged_entry_is_computed_again(case, builds, damage):
     trained(case)
     [path] = entries()
     content = bytearray(path.read_bytes())
@@ -125,7 +125,7 @@ def test_a_damaged_entry_is_computed_again(case, builds, damage):
     assert len(entries()) == 1
 
 
-def test_a_file_that_changed_while_it_was_read_is_not_kept(case):
+def test_file_that_changed_while_it_was_read_is_not_kept(case):
     ready = prepared(case)
     with (case / "penalties.json").open("a") as stream:
         stream.write("\n")
@@ -143,13 +143,13 @@ def test_nothing_is_kept_where_the_cache_is_off_or_the_case_is_quick(case, monke
 
 
 @pytest.mark.parametrize("wrong", ["soon", "-1", "nan"])
-def test_a_time_that_is_none_is_an_error_that_names_the_variable(case, monkeypatch, wrong):
+def test_time_that_is_none_is_an_error_that_names_the_variable(case, monkeypatch, wrong):
     monkeypatch.setenv("COBRE_CACHE_MIN_SECS", wrong)
     with pytest.raises(ValidationError, match=f"COBRE_CACHE_MIN_SECS is '{wrong}': expected a number of seconds"):
         prepared(case)
 
 
-def test_the_folder_may_be_impossible_to_write(case, monkeypatch, tmp_path):
+def test_folder_may_be_impossible_to_write(case, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("COBRE_CACHE_DIR", str(tmp_path / "file" / "cache"))
     assert trained(case).digest == trained(case).digest
@@ -180,7 +180,7 @@ class KeepAll(CutSelection):
         return active
 
 
-def test_a_run_without_plug_ins_does_not_find_the_digest_of_one_with_them(case):
+def test_run_without_plug_ins_does_not_find_the_digest_of_one_with_them(case):
     """A checkpoint of either could be resumed as one of the other."""
     prepared(case, plugins=checked_plugins(cut_selection=KeepAll())).save_to_cache()
     plain = prepared(case)
@@ -198,7 +198,7 @@ def test_old_entries_make_room(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.study", "b.study"]
 
 
-def test_an_entry_under_the_name_of_another_is_not_used(case, builds):
+def test_entry_under_the_name_of_another_is_not_used(case, builds):
     trained(case)
     [path] = entries()
     changed = replace(request(case), overrides={"training.tree_seed": 7})
@@ -212,7 +212,7 @@ def test_an_entry_under_the_name_of_another_is_not_used(case, builds):
 
 
 @pytest.mark.parametrize("policy", [3, [1], "fresh"])
-def test_a_policy_that_is_no_object_is_reported_as_elsewhere(case, policy):
+def test_policy_that_is_no_object_is_reported_as_elsewhere(case, policy):
     with pytest.raises(InvalidCaseError, match=r"policy: .*expected an object"), LocalCommunicator() as comm:
         prepare_on_ranks(comm, replace(request(case), overrides={"policy": policy}), no_events)
 

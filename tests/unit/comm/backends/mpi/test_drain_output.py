@@ -36,7 +36,7 @@ def test_gives_up_at_the_limit(tmp_path):
         assert process.wait(LIMIT_S) == UNREAD
 
 
-def test_a_file_needs_no_reader(tmp_path):
+def test_file_needs_no_reader(tmp_path):
     with (tmp_path / "log").open("wb") as log, start(0, tmp_path / "none", log) as process:
         assert process.wait(LIMIT_S) == EMPTY
 

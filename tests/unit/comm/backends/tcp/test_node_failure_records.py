@@ -20,7 +20,7 @@ def test_ranks_are_grouped_by_their_identities():
 
 
 @pytest.mark.parametrize("text", ["", "rank 2 (host a, pid 7): ValueError: no", "\u2603" * 5000])
-def test_a_failure_record_fits_into_the_memory_of_a_host(text):
+def test_failure_record_fits_into_the_memory_of_a_host(text):
     peers = tuple(Peer(rank, "h" * 120, 2**22, "died; its last call was " + "x" * 400) for rank in range(16))
     failure = FailureRecord(FailureKind.ABORTED, 7, peers, text)
     packed = node_group.failure_to_text(failure)
@@ -48,7 +48,7 @@ def transport(*, waits_inside_node, beat):
         (False, None, "pid 3"),
     ],
 )
-def test_a_complete_host_names_the_ranks_that_the_coordinator_waits_for(waits_inside_node, beat, expected):
+def test_complete_host_names_the_ranks_that_the_coordinator_waits_for(waits_inside_node, beat, expected):
     (name,) = node_group.awaited_ranks(
         transport(waits_inside_node=waits_inside_node, beat=beat), ["rank 1 (pid 3, last call #4 barrier)"]
     )

@@ -23,12 +23,12 @@ def test_forms_of_addresses(text, host, port):
 @pytest.mark.parametrize(
     "text", ["", ":", ":80", "host:", "host:eighty", "host:70000", "[::1", "[::1]80", "[]:1", "host:-1"]
 )
-def test_an_invalid_address_is_refused_naming_the_variable(text):
+def test_invalid_address_is_refused_naming_the_variable(text):
     with pytest.raises(InitializationFailedError, match="COBRE_TCP_COORDINATOR"):
         parse_address(text, 29500)
 
 
-def test_an_address_prints_as_it_is_written():
+def test_address_prints_as_it_is_written():
     assert str(Address("::1", 5)) == "[::1]:5"
     assert str(Address("a", 5)) == "a:5"
 

@@ -45,7 +45,7 @@ def test_both_sides_authenticate_each_other():
 
 
 @pytest.mark.parametrize("ours,theirs", [(SECRET, b"another secret altogether"), (SECRET, b""), (b"", SECRET)])
-def test_a_wrong_or_absent_secret_is_refused_and_not_shown(ours, theirs):
+def test_wrong_or_absent_secret_is_refused_and_not_shown(ours, theirs):
     coordinator, peer = CoordinatorHandshake(ours), worker(theirs)
     with pytest.raises(RefusedError, match="secret of rank 1") as caught:
         exchange_proof(coordinator, peer)
@@ -56,7 +56,7 @@ def test_a_wrong_or_absent_secret_is_refused_and_not_shown(ours, theirs):
         peer.receive(caught.value.frame())
 
 
-def test_a_coordinator_without_the_secret_is_refused():
+def test_coordinator_without_the_secret_is_refused():
     peer, other = worker(), CoordinatorHandshake(b"no idea, but long enough")
     peer.receive(other.receive(peer.begin()))
     with pytest.raises(RefusedError, match="does not hold this rank's secret"):
@@ -64,7 +64,7 @@ def test_a_coordinator_without_the_secret_is_refused():
     assert not peer.is_welcome
 
 
-def test_a_replayed_handshake_is_refused():
+def test_replayed_handshake_is_refused():
     recorded = []
     peer = worker()
     recorded.append(peer.begin())
@@ -79,7 +79,7 @@ def test_a_replayed_handshake_is_refused():
     assert not second.is_authenticated
 
 
-def test_a_proof_covers_all_fields_of_the_hello():
+def test_proof_covers_all_fields_of_the_hello():
     """A handshake is refused when an attacker in between changes rank 1 to rank 2."""
     peer, coordinator = worker(), CoordinatorHandshake(SECRET)
     payload = peer.begin()[PREFIX_BYTES:]
@@ -98,7 +98,7 @@ def test_only_a_holder_of_the_secret_can_mark_its_first_message():
         assert (coordinator.mark is not None) is is_marked
 
 
-def test_the_coordinators_proof_cannot_be_reflected():
+def test_coordinators_proof_cannot_be_reflected():
     """A worker's proof is refused when it is sent back as the coordinator's."""
     peer, coordinator = worker(), CoordinatorHandshake(SECRET)
     proof = peer.receive(coordinator.receive(peer.begin()))
@@ -129,7 +129,7 @@ def test_refusals_survive_encoding():
 
 
 @pytest.mark.parametrize("text", ["two ranks", "x" * 5000, "Ω" * 2000])
-def test_a_coordinator_proves_a_refusal_to_a_worker_that_has_proven_itself(text):
+def test_coordinator_proves_a_refusal_to_a_worker_that_has_proven_itself(text):
     coordinator, peer = CoordinatorHandshake(SECRET), worker()
     exchange_proof(coordinator, peer)
     with pytest.raises(RefusedError) as caught:
@@ -137,7 +137,7 @@ def test_a_coordinator_proves_a_refusal_to_a_worker_that_has_proven_itself(text)
     assert not isinstance(caught.value, UnprovenRefusalError) and not caught.value.may_retry
 
 
-def test_a_refusal_without_a_valid_proof_may_be_retried():
+def test_refusal_without_a_valid_proof_may_be_retried():
     coordinator, peer = CoordinatorHandshake(SECRET), worker()
     challenge = coordinator.receive(peer.begin())
     assert coordinator.refusal(RefusedError("no")) == RefusedError("no").frame(), "strangers get no proof"
@@ -150,13 +150,13 @@ def test_a_refusal_without_a_valid_proof_may_be_retried():
 
 
 @pytest.mark.parametrize("tag", [Tag.START, Tag.WELCOME])
-def test_a_worker_refuses_frames_out_of_order(tag):
+def test_worker_refuses_frames_out_of_order(tag):
     payload = bytes(32) if tag is Tag.WELCOME else b""
     with pytest.raises(ProtocolError, match="out of order"):
         worker().receive(frame(tag, payload))
 
 
-def test_a_coordinator_refuses_frames_out_of_order():
+def test_coordinator_refuses_frames_out_of_order():
     with pytest.raises(ProtocolError, match="PROOF out of order"):
         CoordinatorHandshake(SECRET).receive(frame(Tag.PROOF, bytes(32)))
     coordinator, peer = CoordinatorHandshake(SECRET), worker()
@@ -185,7 +185,7 @@ def test_arbitrary_bytes_never_authenticate_a_worker(pieces):
 
 
 @given(st.data())
-def test_a_changed_byte_never_authenticates_a_worker(data):
+def test_changed_byte_never_authenticates_a_worker(data):
     coordinator, peer = CoordinatorHandshake(SECRET), worker()
     messages = [peer.begin()]
     messages.append(peer.receive(coordinator.receive(messages[0])))

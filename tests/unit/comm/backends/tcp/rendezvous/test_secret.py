@@ -20,11 +20,11 @@ def secret_file(tmp_path):
     return path
 
 
-def test_the_secret_file_takes_precedence(secret_file):
+def test_secret_file_takes_precedence(secret_file):
     assert load_secret(config(secret_file=str(secret_file), secret="another one, long enough")) == SECRET.encode()
 
 
-def test_the_variable_is_used_without_a_file():
+def test_variable_is_used_without_a_file():
     assert load_secret(config(secret=SECRET)) == SECRET.encode()
     assert load_secret(config()) == b""
 
@@ -32,7 +32,7 @@ def test_the_variable_is_used_without_a_file():
 @pytest.mark.parametrize(
     "mode,allowed", [(0o600, True), (0o400, True), (0o440, True), (0o644, False), (0o660, False), (0o602, False)]
 )
-def test_a_file_that_others_can_read_or_change_is_refused(secret_file, mode, allowed):
+def test_file_that_others_can_read_or_change_is_refused(secret_file, mode, allowed):
     secret_file.chmod(mode)
     if allowed:
         assert load_secret(config(secret_file=str(secret_file))) == SECRET.encode()
@@ -42,19 +42,19 @@ def test_a_file_that_others_can_read_or_change_is_refused(secret_file, mode, all
         assert SECRET not in str(caught.value)
 
 
-def test_a_device_is_no_secret():
+def test_device_is_no_secret():
     with pytest.raises(InitializationFailedError, match="/dev/null is not a regular file"):
         load_secret(config(secret_file="/dev/null"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a file away needs root")
-def test_a_file_of_another_user_is_refused(secret_file):
+def test_file_of_another_user_is_refused(secret_file):
     os.chown(secret_file, 65534, 65534)
     with pytest.raises(InitializationFailedError, match="belongs to user 65534, not to you"):
         load_secret(config(secret_file=str(secret_file)))
 
 
-def test_an_inherited_anonymous_file_is_accepted():
+def test_inherited_anonymous_file_is_accepted():
     reading, writing = os.pipe()
     os.write(writing, SECRET.encode())
     os.close(writing)
@@ -64,7 +64,7 @@ def test_an_inherited_anonymous_file_is_accepted():
         os.close(reading)
 
 
-def test_a_missing_file_and_a_folder_are_named(tmp_path):
+def test_missing_file_and_a_folder_are_named(tmp_path):
     with pytest.raises(InitializationFailedError, match=r"cannot read the secret file .*: No such file"):
         load_secret(config(secret_file=str(tmp_path / "none")))
     with pytest.raises(InitializationFailedError, match=str(tmp_path)):
@@ -78,6 +78,6 @@ def test_secrets_that_are_too_short_or_too_long_are_refused_without_showing_them
     assert secret not in str(caught.value)
 
 
-def test_the_config_never_shows_the_secret():
+def test_config_never_shows_the_secret():
     assert SECRET not in repr(config(secret=SECRET))
     assert SECRET not in str(config(secret=SECRET))

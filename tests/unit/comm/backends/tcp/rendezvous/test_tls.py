@@ -26,7 +26,7 @@ def test_workers_must_show_a_certificate_only_when_there_is_an_authority():
     assert server_context(config(**OWN, **CA)).verify_mode is ssl.CERT_REQUIRED
 
 
-def test_a_worker_always_checks_the_coordinator():
+def test_worker_always_checks_the_coordinator():
     """Against the system's authorities when none is configured."""
     for options in (OWN, CA, OWN | CA):
         context = client_context(config(**options))

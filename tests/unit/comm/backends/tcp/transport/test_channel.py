@@ -49,7 +49,7 @@ def reset(sock):
     sock.close()
 
 
-def test_a_full_connection_takes_nothing_and_a_read_makes_room(pair):
+def test_full_connection_takes_nothing_and_a_read_makes_room(pair):
     channel, peer = pair
     piece, sent = bytes(1 << 16), 0
     while taken := channel.send_small(piece):
@@ -88,7 +88,7 @@ def test_bytes_that_are_not_encrypted_end_an_encrypted_connection():
         assert isinstance(caught.value.cause, ssl.SSLError)
 
 
-def test_an_end_of_file_is_a_loss_without_a_cause(pair):
+def test_end_of_file_is_a_loss_without_a_cause(pair):
     channel, peer = pair
     with contextlib.suppress(OSError):
         peer.shutdown(socket.SHUT_WR)

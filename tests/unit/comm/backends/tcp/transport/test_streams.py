@@ -71,7 +71,7 @@ def test_frames_longer_than_the_remaining_payload_are_refused(pair, header):
         DataReader(pair[1], 10).read(memoryview(bytearray(10)))
 
 
-def test_a_head_may_arrive_byte_by_byte(pair):
+def test_head_may_arrive_byte_by_byte(pair):
     reader, received = DataReader(pair[1], 4), memoryview(bytearray(4))
     header = data_header(4)
     for byte in header:
@@ -81,7 +81,7 @@ def test_a_head_may_arrive_byte_by_byte(pair):
     assert reader.read(received) == 4 and received == b"data"
 
 
-def test_an_ended_connection_names_its_peer(pair):
+def test_ended_connection_names_its_peer(pair):
     pair[0].close()
     with pytest.raises(LinkLostError) as caught:
         pair[1].receive(memoryview(bytearray(1)))

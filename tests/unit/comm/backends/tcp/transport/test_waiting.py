@@ -91,7 +91,7 @@ def test_await_bytes_returns_what_has_arrived_or_0_after_its_timeout(pair, spin_
 
 
 @SPINS
-def test_an_ended_connection_is_noticed_while_waiting(pair, spin_s):
+def test_ended_connection_is_noticed_while_waiting(pair, spin_s):
     channel = Channel(pair[0], Peer(1), SpinWait(spin_s))
     pair[1].close()
     with pytest.raises(LinkLostError):
@@ -99,7 +99,7 @@ def test_an_ended_connection_is_noticed_while_waiting(pair, spin_s):
 
 
 @SPINS
-def test_a_tls_connection_before_its_handshake_has_no_bytes(pair, spin_s):
+def test_tls_connection_before_its_handshake_has_no_bytes(pair, spin_s):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     sock = context.wrap_socket(pair[0], do_handshake_on_connect=False)
@@ -108,13 +108,13 @@ def test_a_tls_connection_before_its_handshake_has_no_bytes(pair, spin_s):
 
 
 @SPINS
-def test_a_descriptor_that_is_ready_ends_the_sleep(pair, monitor, spin_s):
+def test_descriptor_that_is_ready_ends_the_sleep(pair, monitor, spin_s):
     pair[1].send(b"x")
     waiter(monitor, spin_s).sleep({pair[0].fileno(): READ}, ())
 
 
 @SPINS
-def test_a_failure_ends_the_sleep(pair, monitor, spin_s):
+def test_failure_ends_the_sleep(pair, monitor, spin_s):
     failure = FailureRecord(FailureKind.ABORTED, 1, (), "enough")
     later = threading.Timer(0.01, monitor.set_failure, (failure,))
     later.start()
@@ -125,7 +125,7 @@ def test_a_failure_ends_the_sleep(pair, monitor, spin_s):
 
 @SPINS
 @pytest.mark.parametrize("is_known", [True, False])
-def test_a_failure_of_a_later_call_does_not_end_the_sleep(pair, monitor, spin_s, is_known, monkeypatch):
+def test_failure_of_a_later_call_does_not_end_the_sleep(pair, monitor, spin_s, is_known, monkeypatch):
     monkeypatch.setattr(waiting, "POLL_S", 0.005)  # several times around before there is something to read
     recorded = threading.Timer(
         0.0 if is_known else 0.02, monitor.set_failure, (FailureRecord(FailureKind.ABORTED, 2, (), "enough"),)
@@ -142,7 +142,7 @@ def test_a_failure_of_a_later_call_does_not_end_the_sleep(pair, monitor, spin_s,
 
 
 @SPINS
-def test_a_call_beyond_its_hard_limit_fails_as_overdue(pair, monitor, spin_s):
+def test_call_beyond_its_hard_limit_fails_as_overdue(pair, monitor, spin_s):
     with pytest.raises(WorldFailedError) as caught:
         waiter(monitor, spin_s, limit_s=0.01).sleep({pair[0].fileno(): READ}, ())
     assert caught.value.failure.kind is FailureKind.OVERDUE

@@ -122,7 +122,7 @@ def test_frames_are_complete_however_the_stream_is_cut(frames, data):
 
 
 @given(st.binary(max_size=2000), st.sampled_from([CONTROL_LIMITS, HANDSHAKE_LIMITS]))
-def test_a_parser_never_needs_more_than_its_limit(stream, limits):
+def test_parser_never_needs_more_than_its_limit(stream, limits):
     parser = FrameParser(limits)
     try:
         for start in range(0, len(stream), 7):
@@ -135,7 +135,7 @@ def test_a_parser_never_needs_more_than_its_limit(stream, limits):
 @pytest.mark.parametrize(
     "header", [struct.pack(">IB", 2**32 - 1, Tag.HELLO), struct.pack(">IB", 0, 0xEE), b"GET / HTTP/1.1\r\n"]
 )
-def test_a_frame_is_refused_by_its_first_bytes(header):
+def test_frame_is_refused_by_its_first_bytes(header):
     with pytest.raises(ProtocolError):
         FrameParser(HANDSHAKE_LIMITS).feed(header)
 
@@ -147,20 +147,20 @@ def test_another_protocol_version_is_named_first():
             message.parse(payload)
 
 
-def test_a_link_of_no_known_kind_is_refused():
+def test_link_of_no_known_kind_is_refused():
     hello = Hello(1, 2, "", "", 1, "", "", 7, bytes(16), bytes(32))
     with pytest.raises(ProtocolError, match="unknown link 7"):
         Hello.parse(hello.pack())
 
 
-def test_a_failure_of_no_known_kind_is_refused():
+def test_failure_of_no_known_kind_is_refused():
     payload = bytearray(FailureRecord(FailureKind.ABORTED, 1, ()).pack())
     payload[0] = 99
     with pytest.raises(ProtocolError, match="unknown kind of failure 99"):
         FailureRecord.parse(bytes(payload))
 
 
-def test_a_text_that_is_no_utf8_is_refused():
+def test_text_that_is_no_utf8_is_refused():
     with pytest.raises(ProtocolError, match="not valid UTF-8"):
         FieldReader(struct.pack(">H", 2) + b"\xff\xfe").text()
 
@@ -171,7 +171,7 @@ def test_texts_are_truncated_between_characters():
         FieldReader(pack_text("four")).text(3)
 
 
-def test_the_largest_handshake_fits_into_the_limit_before_authentication():
+def test_largest_handshake_fits_into_the_limit_before_authentication():
     hello = Hello(
         2**32 - 1, 2**32 - 1, "r" * 500, "h" * 500, 2**64 - 1, "9" * 500, "x" * 500, Link.DATA, bytes(16), bytes(32)
     )
@@ -180,7 +180,7 @@ def test_the_largest_handshake_fits_into_the_limit_before_authentication():
     assert len(hello.pack()) + PROOF_BYTES <= HANDSHAKE_LIMITS[Tag.HELLO]
 
 
-def test_the_largest_failure_record_fits_into_its_frame():
+def test_largest_failure_record_fits_into_its_frame():
     peers = tuple(Peer(rank, "h" * 500, 2**63, "s" * 5000) for rank in range(100))
     failure = FailureRecord(FailureKind.SILENT, 2**63, peers, "t" * 10_000)
     parsed = FrameParser(CONTROL_LIMITS).feed(frame(Tag.FAILURE, failure.pack()))
@@ -250,7 +250,7 @@ def test_counts_hash_to_the_same_number_everywhere():
     assert hash_counts((1, 2, 3)) != hash_counts((3, 2, 1))
 
 
-def test_a_goodbye_carries_the_last_completed_call():
+def test_goodbye_carries_the_last_completed_call():
     assert messages.parse_goodbye(messages.pack_goodbye(2**40)) == 2**40
     with pytest.raises(ProtocolError):
         messages.parse_goodbye(b"")
