@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
@@ -350,6 +349,8 @@ def _advice_on_unknown(file: str, path: tuple[str | int, ...], name: str, record
 
 
 def _nearest(name: str, known: tuple[str, ...]) -> str | None:
+    from difflib import get_close_matches  # noqa: PLC0415  (for errors alone)
+
     return next(iter(get_close_matches(name, known, n=1, cutoff=0.75)), None)
 
 

@@ -13,7 +13,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from enum import Enum
 from typing import Literal, cast
 
@@ -473,5 +472,7 @@ def _refuse_argument(token: Token, variable: str, argument: str, *, is_allowed: 
 
 
 def _suggestion(name: str, known: Mapping[str, object]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415  (for errors alone)
+
     near = get_close_matches(name, known, n=1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -2,7 +2,6 @@
 
 import math
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +137,8 @@ def _extend(polynomial: int, initial: tuple[int, ...]) -> list[int]:
 
 @cache
 def _table() -> tuple[tuple[int, tuple[int, ...]], ...]:
+    from importlib.resources import files  # noqa: PLC0415  (studies without Sobol points do without)
+
     text = files("cobre.stochastic.random").joinpath("sobol_directions.txt").read_text(encoding="ascii")
     rows = [[int(word) for word in line.split()] for line in text.splitlines() if not line.startswith("#")]
     return tuple((row[0], tuple(row[1:])) for row in rows)
