@@ -178,8 +178,9 @@ def read_parameters(document: Document | None, findings: Findings) -> dict[str, 
     """Return the parameters of generic_parameters.json by name, in order of id; empty without the file."""
     if document is not None and isinstance(document.content, dict):
         # The one file of the format that allows other keys at its root.
-        kept = {key: value for key, value in document.content.items() if key == "scalar_parameters"}
-        document = rewritten(document, kept)
+        kept = {key: value for key, value in document.content.items() if key in ("$schema", "scalar_parameters")}
+        if len(kept) < len(document.content):
+            document = rewritten(document, kept)
     file = decode(document, GenericParametersFile, findings)
     if file is None:
         return {}
