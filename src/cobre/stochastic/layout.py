@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.core.arrays import Flags, Floats, Indices
+from cobre.core.arrays import Flags, Floats, Indices, distinct_values
 from cobre.core.case import Table
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError
@@ -89,8 +89,8 @@ class StageTable:
     def _fill(self, file: str, table: Table, id_column: str, position: Mapping[int, int]) -> None:
         entity_ids, stage_ids = table[id_column], table["stage_id"]
         values = np.stack([table[name] for name in self._columns])
-        stages, at_stage = np.unique(stage_ids, return_inverse=True)
-        entities, at_entity = np.unique(entity_ids, return_inverse=True)
+        stages, entities = distinct_values(stage_ids), distinct_values(entity_ids)
+        at_stage, at_entity = stages.searchsorted(stage_ids), entities.searchsorted(entity_ids)
         columns = np.array([position.get(entity_id, -1) for entity_id in entities.tolist()], np.intp)[at_entity]
         _refuse_row(file, table, id_column, columns < 0, f"no such {id_column}; give an id of the system files")
         _refuse_row(file, table, id_column, _is_repeated(at_stage, columns, self._count), "two rows; keep one")
@@ -121,8 +121,11 @@ class StageTable:
 
 def _is_repeated(stages: Indices, columns: Indices, count: int) -> Flags:
     """Return whether an earlier row has the same stage and entity."""
-    is_repeated = np.ones(len(stages), np.bool_)
-    is_repeated[np.unique(stages * count + columns, return_index=True)[1]] = False
+    rows = stages * count + columns
+    is_repeated = np.zeros(len(rows), np.bool_)
+    if len(distinct_values(rows)) < len(rows):
+        is_repeated[:] = True
+        is_repeated[np.unique(rows, return_index=True)[1]] = False
     return is_repeated
 
 

@@ -3,10 +3,9 @@
 Energies serve generic constraints (computed parameters) and energy columns of results; the LP does not read them.
 """
 
+import math
 from calendar import monthrange
 from collections.abc import Iterator, Mapping
-
-import numpy as np
 
 from cobre.core.arrays import sum_in_order
 from cobre.core.case import ABSENT_ID, Case, Table
@@ -144,7 +143,7 @@ def _by_hydro_and_stage(table: Table, name: str) -> dict[tuple[int, int], float]
     first: dict[tuple[int, int], float] = {}
     for *key, value in zip(table["hydro_id"].tolist(), table["stage_id"].tolist(), table[name].tolist(), strict=True):
         first.setdefault((key[0], key[1]), value)
-    return {key: value for key, value in first.items() if not np.isnan(value)}
+    return {key: value for key, value in first.items() if not math.isnan(value)}
 
 
 # Evaporation as a straight line in the volume.

@@ -226,7 +226,9 @@ def _grid(function: ProductionFunction, config: FphaConfig) -> _Grid:
     volumes = fitting_volumes(function.hydro, function.geometry, config)
     most = config.turbined_fit_max_m3s or function.hydro.generation.max_turbined_m3s
     flows = _evenly(0.0, most, config.turbine_discretization_points)
-    volume, flow = np.tile(volumes, len(flows)), np.repeat(flows, len(volumes))
+    volume, flow = np.empty((2, len(flows), len(volumes)))
+    volume[:], flow[:] = volumes, flows[:, None]
+    volume, flow = volume.reshape(-1), flow.reshape(-1)
     exact = function.powers_mw(volume, flow, np.zeros(1))[:, 0]
     return _Grid(volume, flow, exact, np.minimum(exact, function.hydro.generation.max_generation_mw))
 
@@ -250,9 +252,7 @@ def _falls_with_spillage(function: ProductionFunction, facets: Sequence[Facet], 
     max_spilled = function.max_spilled_m3s
     if max_spilled <= 0:
         return [0.0] * len(facets)
-    rank = np.empty(len(grid.exact_mw), np.int64)
-    rank[np.lexsort((grid.volume_hm3, grid.turbined_m3s, grid.exact_mw))] = np.arange(len(rank))
-    ranks = rank.tolist()
+    ranks = list(zip(grid.exact_mw.tolist(), grid.turbined_m3s.tolist(), grid.volume_hm3.tolist(), strict=True))
     points = [max(facet.points, key=ranks.__getitem__) for facet in facets]
     spilled = _evenly(0.0, max_spilled, SPILLAGE_POINTS)
     power = function.powers_mw(grid.volume_hm3[points], grid.turbined_m3s[points], spilled)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cobre.core.arrays import Floats, distinct_values, sum_in_order
+from cobre.core.arrays import Floats, distinct_values, runs, sum_in_order
 from cobre.core.case import Table
 from cobre.core.hydro import Hydro
 from cobre.records import dataclass
@@ -55,13 +55,12 @@ def geometry_by_hydro(table: Table | None) -> dict[int, ReservoirGeometry]:
     """Return the rows of system/hydro_geometry.parquet as geometries, by hydro id."""
     if table is None:
         return {}
-    found = {}
-    for hydro_id in distinct_values(table["hydro_id"]):
-        rows = table["hydro_id"] == hydro_id
-        found[int(hydro_id)] = ReservoirGeometry(
-            *(np.asarray(table[name][rows], dtype=np.float64) for name in ("volume_hm3", "height_m", "area_km2"))
-        )
-    return found
+    order = np.argsort(table["hydro_id"], kind="stable")
+    columns = [np.asarray(table[name], np.float64)[order] for name in ("volume_hm3", "height_m", "area_km2")]
+    ids = table["hydro_id"][order]
+    distinct = distinct_values(ids)
+    parts = (runs(column, ids.searchsorted(distinct).tolist()) for column in columns)
+    return {hydro_id: ReservoirGeometry(*points) for hydro_id, *points in zip(distinct.tolist(), *parts, strict=True)}
 
 
 # Families of tailrace curves: the level below a plant by its outflow, for several levels of the reservoir downstream.
@@ -96,10 +95,11 @@ class TailraceFamily:
         flow = np.minimum(np.maximum(outflow_m3s, self.limits_m3s[0]), self.limits_m3s[-1])
         inner_limits, by_power = self._arrays
         segment = inner_limits.searchsorted(flow) if len(inner_limits) else None
+        coefficients = by_power[:, 0] if segment is None else by_power.take(segment, axis=1)
         level = np.zeros(flow.shape)
-        for of_segments in reversed(by_power):
+        for coefficient in coefficients[::-1]:
             level *= flow
-            level += of_segments[0] if segment is None else of_segments.take(segment)
+            level += coefficient
         return level
 
     @cached_property

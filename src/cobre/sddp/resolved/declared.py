@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cobre.core.arrays import Flags, Floats, Indices
+from cobre.core.arrays import Flags, Floats, Indices, runs
 from cobre.core.case import ABSENT_ID, Table
 from cobre.core.entities import WithService
 from cobre.core.temporal import Stage
@@ -67,7 +67,8 @@ class OverrideRows:
         self._is_of_one_block = self._table.get("block_id", np.empty(0, np.int32)) != ABSENT_ID
         self._has_blocks = bool(self._is_of_one_block.any())
         self._columns: dict[str, Floats] = {}
-        self._in_blocks: dict[tuple[str, int], Floats] = {}  # declared values, by column and number of blocks
+        # Declared values, by column, number of blocks, and flags of the entities that are in service.
+        self._in_blocks: dict[tuple[str, int, bytes], Floats] = {}
         self._given_rows: dict[str, dict[int, Indices]] = {}  # by column: rows that have a value, by stage
 
     def _find_positions(self, ids: Sequence[str], order: Mapping[Any, int]) -> Indices:
@@ -81,15 +82,16 @@ class OverrideRows:
         by_id = np.argsort(known)
         return positions[by_id[np.searchsorted(known[by_id], columns[0])]]
 
-    def by_block(self, stage: Stage, name: str, declared: Floats) -> Floats:
+    def by_block(self, stage: Stage, name: str, declared: Floats, is_active: Flags | None = None) -> Floats:
         """Put a column's values over `declared` [entities], the same in every stage, and return [entities, blocks].
 
-        Rows for all blocks come first, rows for one block last. Without any, stages share one array.
+        Rows for all blocks come first, rows for one block last. Entities that are not active get 0. Without any rows,
+        stages with the same active entities share one array.
         """
-        rows, whole = self._rows(name).get(stage.id), self._in_every_block(name, declared, len(stage.blocks))
+        rows = self._rows(name).get(stage.id)
         if rows is None:
-            return whole
-        values = whole.copy()
+            return self._in_every_block(name, declared, len(stage.blocks), is_active)
+        values = np.repeat(declared[:, np.newaxis], len(stage.blocks), axis=1)
         of_all = rows
         if self._has_blocks:
             is_of_one = self._is_of_one_block[rows]
@@ -97,12 +99,14 @@ class OverrideRows:
         values[self._positions[of_all]] = self._column(name)[of_all, np.newaxis]
         if self._has_blocks:
             values[self._positions[of_one], self._table["block_id"][of_one]] = self._column(name)[of_one]
-        return values
+        return values if is_active is None else zero_unless(is_active, values)
 
-    def _in_every_block(self, name: str, declared: Floats, num_blocks: int) -> Floats:
-        if (name, num_blocks) not in self._in_blocks:
-            self._in_blocks[name, num_blocks] = np.repeat(declared[:, np.newaxis], num_blocks, axis=1)
-        return self._in_blocks[name, num_blocks]
+    def _in_every_block(self, name: str, declared: Floats, num_blocks: int, is_active: Flags | None) -> Floats:
+        key = name, num_blocks, b"" if is_active is None else is_active.tobytes()
+        if key not in self._in_blocks:
+            values = np.repeat(declared[:, np.newaxis], num_blocks, axis=1)
+            self._in_blocks[key] = values if is_active is None else zero_unless(is_active, values)
+        return self._in_blocks[key]
 
     def by_stage(self, stage_id: int, name: str, declared: Floats) -> Floats:
         """Put a column's values over `declared` [entities]; without any, return `declared` itself."""
@@ -125,6 +129,5 @@ class OverrideRows:
             rows = rows[np.argsort(self._stages[rows], kind="stable")]
             stages = self._stages[rows]
             starts = np.flatnonzero(np.diff(stages, prepend=stages[:1] - 1)) if len(rows) else rows
-            parts = np.split(rows, starts[1:]) if len(rows) else []
-            self._given_rows[name] = dict(zip(stages[starts].tolist(), parts, strict=True))
+            self._given_rows[name] = dict(zip(stages[starts].tolist(), runs(rows, starts.tolist()), strict=True))
         return self._given_rows[name]

@@ -8,7 +8,7 @@ from math import fsum
 
 import numpy as np
 
-from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, sum_in_order
+from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, distinct_values, runs, sum_in_order
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.entities import is_in_service
 from cobre.core.hydro import FphaConfig, Hydro, ProductionChoice, UnitGroup
@@ -35,7 +35,6 @@ from cobre.sddp.resolved.declared import (
     indices,
     numbers,
     positions_by_id,
-    zero_unless,
 )
 
 # Prices of hydro plants: penalties.json, then the plant's own, then those of the stage.
@@ -279,9 +278,10 @@ def _mean_inflows(history: Table | None) -> dict[int, float]:
     if history is None:
         return {}
     order = np.argsort(history["hydro_id"], kind="stable")
-    ids, first = np.unique(history["hydro_id"][order], return_index=True)
-    parts = np.split(history["value_m3s"][order], first[1:])
-    return {int(id_): fsum(part) / len(part) for id_, part in zip(ids, parts, strict=True)}
+    ids = history["hydro_id"][order]
+    distinct = distinct_values(ids)
+    parts = runs(history["value_m3s"][order], ids.searchsorted(distinct).tolist())
+    return {id_: fsum(part.tolist()) / len(part) for id_, part in zip(distinct.tolist(), parts, strict=True)}
 
 
 def _given_planes(table: Table | None, hydro: Hydro, stage: Stage) -> Floats:
@@ -370,12 +370,12 @@ class HydroResolver:
     def _block_limits(self, stage: Stage, is_active: Flags, is_filling: Flags) -> Mapping[str, Floats]:
         limits, is_there = {}, is_active | is_filling
         for name, declared in self._declared.items():
-            values = self._bounds.by_block(stage, name, declared)
             # While a plant fills, its machines and its channel rest; water over the spillway obeys all limits.
             counts = is_there if name in WITHOUT_MACHINES else is_active
-            limits[name] = values if name in self._always else zero_unless(counts, values)
+            limits[name] = self._bounds.by_block(stage, name, declared, None if name in self._always else counts)
         # A plant that is not there limits nothing. What a plant without a channel may divert leaves the system.
-        limits["max_outflow_m3s"] = np.where(is_there[:, None], limits["max_outflow_m3s"], np.inf)
+        if not is_there.all():
+            limits["max_outflow_m3s"] = np.where(is_there[:, None], limits["max_outflow_m3s"], np.inf)
         return limits
 
     def _evaporation(self, stage: Stage) -> tuple[Floats, Floats]:
@@ -433,10 +433,8 @@ class GroupResolver:
         )
 
     def _limit(self, stage: Stage, name: str) -> Floats:
-        values = self._bounds.by_block(stage, name, self._declared[name])
-        if name in self._always:
-            return values
-        return zero_unless(self._service.at(stage.id), values)
+        is_active = None if name in self._always else self._service.at(stage.id)
+        return self._bounds.by_block(stage, name, self._declared[name], is_active)
 
 
 # Connections between plants and buses, as indices.

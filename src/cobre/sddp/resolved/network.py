@@ -33,13 +33,11 @@ class ThermalResolver:
     def of(self, stage: Stage) -> ThermalNumbers:
         """Return the numbers of all thermal plants in a stage."""
         is_active = self._service.at(stage.id)
-        least = self._of(stage, "min_generation_mw", self._least)
-        most = self._of(stage, "max_generation_mw", self._most)
-        cost = self._of(stage, "cost_per_mwh", self._cost)
-        return ThermalNumbers(zero_unless(is_active, least), zero_unless(is_active, most), cost)
-
-    def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
-        return self._bounds.by_block(stage, name, declared)
+        return ThermalNumbers(
+            min_mw=self._bounds.by_block(stage, "min_generation_mw", self._least, is_active),
+            max_mw=self._bounds.by_block(stage, "max_generation_mw", self._most, is_active),
+            cost=self._bounds.by_block(stage, "cost_per_mwh", self._cost),
+        )
 
 
 class LineResolver:
@@ -61,14 +59,11 @@ class LineResolver:
         """Return the numbers of all lines in a stage."""
         is_active = self._service.at(stage.id)
         return LineNumbers(
-            direct_mw=zero_unless(is_active, self._of(stage, "direct_mw", self._direct)),
-            reverse_mw=zero_unless(is_active, self._of(stage, "reverse_mw", self._reverse)),
+            direct_mw=self._bounds.by_block(stage, "direct_mw", self._direct, is_active),
+            reverse_mw=self._bounds.by_block(stage, "reverse_mw", self._reverse, is_active),
             exchange_cost=self._prices.by_stage(stage.id, "exchange_cost", self._cost),
             loss_fraction=self._loss,
         )
-
-    def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
-        return self._bounds.by_block(stage, name, declared)
 
 
 class BusResolver:
@@ -149,8 +144,8 @@ class PumpingResolver:
         """Return the numbers of all pumping stations in a stage."""
         is_active = self._service.at(stage.id)
         return PumpingNumbers(
-            zero_unless(is_active, self._bounds.by_block(stage, "min_m3s", self._least)),
-            zero_unless(is_active, self._bounds.by_block(stage, "max_m3s", self._most)),
+            self._bounds.by_block(stage, "min_m3s", self._least, is_active),
+            self._bounds.by_block(stage, "max_m3s", self._most, is_active),
         )
 
 
@@ -170,13 +165,10 @@ class ContractResolver:
         """Return the numbers of all contracts in a stage."""
         is_active = self._service.at(stage.id)
         return ContractNumbers(
-            zero_unless(is_active, self._of(stage, "min_mw", self._least)),
-            zero_unless(is_active, self._of(stage, "max_mw", self._most)),
-            self._of(stage, "price_per_mwh", self._price),
+            self._bounds.by_block(stage, "min_mw", self._least, is_active),
+            self._bounds.by_block(stage, "max_mw", self._most, is_active),
+            self._bounds.by_block(stage, "price_per_mwh", self._price),
         )
-
-    def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
-        return self._bounds.by_block(stage, name, declared)
 
 
 def block_factors(ids: list[int], stage: Stage, factors: Mapping[tuple[int, int], tuple[float, ...]]) -> Floats:

@@ -1,12 +1,12 @@
 """History as a grid: one mean inflow per year, season and hydro."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
 import numpy as np
 
-from cobre.core.arrays import Flags, Floats, Indices
+from cobre.core.arrays import Flags, Floats, Indices, runs
 from cobre.core.case import Case
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError
@@ -65,8 +65,8 @@ def history_windows(case: Case) -> Mapping[int, InflowWindows]:
         ids, start, end, value = ids[order], start[order], end[order], value[order]
     overlaps = np.append(False, (ids[1:] == ids[:-1]) & (start[1:] < end[:-1]))
     _refuse(overlaps, ids, start, "the window overlaps the one that starts on {before}")
-    firsts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.zeros(0, np.int64)
-    parts = (np.split(column, firsts[1:]) for column in (start, end, value))
+    firsts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])).tolist() if len(ids) else []
+    parts = (runs(column, firsts) for column in (start, end, value))
     return {int(ids[at]): InflowWindows(*columns) for at, *columns in zip(firsts, *parts, strict=True)}
 
 
@@ -114,7 +114,7 @@ def observations(case: Case, cycle: SeasonCycle) -> Observations:
 
 def _grid(case: Case, occurrences: "_Occurrences", windows: Mapping[int, InflowWindows]) -> Floats:
     """Return mean inflows by season occurrence and hydro, m3/s."""
-    return np.stack([occurrences.means(windows.get(hydro.id, NO_WINDOWS)) for hydro in case.system.hydros], axis=1)
+    return occurrences.means([windows.get(hydro.id, NO_WINDOWS) for hydro in case.system.hydros])
 
 
 class _Occurrences:
@@ -126,23 +126,30 @@ class _Occurrences:
         self._bounds = np.array(bounds, dtype=np.int64)
         self._seasons = np.searchsorted(self._bounds, [start.toordinal() for start, _ in periods])  # without gaps
 
-    def means(self, windows: InflowWindows) -> Floats:
-        """Return the mean of each season; days are shared out, and NaN is left where some are missing."""
-        total = np.zeros(len(self._bounds))
-        covered = np.zeros(len(total), dtype=np.int64)
-        begin, end, value = windows.start, windows.end, windows.value_m3s
+    def means(self, windows: Sequence[InflowWindows]) -> Floats:
+        """Return means (season, hydro) of the windows of each hydro.
+
+        Days are shared out, and NaN is left where some are missing.
+        """
+        begin = np.concatenate([found.start for found in windows])
+        end = np.concatenate([found.end for found in windows])
+        value = np.concatenate([found.value_m3s for found in windows])
+        hydro = np.repeat(np.arange(len(windows)), [len(found.start) for found in windows])
+        total = np.zeros((len(windows), len(self._bounds)))
+        covered = np.zeros(total.shape, dtype=np.int64)
         inside = (begin < self._bounds[-1]) & (end > self._bounds[0])
-        begin, end, value = np.maximum(begin[inside], self._bounds[0]), end[inside], value[inside]
+        begin, end, value, hydro = np.maximum(begin[inside], self._bounds[0]), end[inside], value[inside], hydro[inside]
         while len(begin):
             at = np.searchsorted(self._bounds, begin, side="right") - 1
             stop = np.minimum(end, self._bounds[at + 1])
-            np.add.at(total, at, value * (stop - begin))
-            np.add.at(covered, at, stop - begin)
+            place = hydro * len(self._bounds) + at
+            np.add.at(total.reshape(-1), place, value * (stop - begin))
+            np.add.at(covered.reshape(-1), place, stop - begin)
             rest = (stop < end) & (stop < self._bounds[-1])
-            begin, end, value = stop[rest], end[rest], value[rest]
+            begin, end, value, hydro = stop[rest], end[rest], value[rest], hydro[rest]
         at = self._seasons
         length = self._bounds[at + 1] - self._bounds[at]
-        return np.where(covered[at] == length, total[at] / length, np.nan)
+        return np.ascontiguousarray(np.where(covered[:, at] == length, total[:, at] / length, np.nan).T)
 
 
 # Observations of one hydro and season by kind, which decides how their mean and deviation are taken.
