@@ -37,7 +37,7 @@ OURS = (
 import importlib.util
 class AtTheFirstIteration:
     def find_spec(self, name, path, target=None):
-        if name != "cobre.study.training":
+        if name != "cobre.study.training.train":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)

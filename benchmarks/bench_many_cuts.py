@@ -27,7 +27,7 @@ from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import Overrides, TrainingRequest, with_iterations
-from cobre.study.training import train_study
+from cobre.study.training.train import train_study
 from collectives.machine import describe_machine
 from collectives.report import table
 

@@ -64,8 +64,8 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     from cobre.sddp.cut_pool import CutPool, CutSet  # noqa: PLC0415
     from cobre.sddp.training.context import TrainingState  # noqa: PLC0415
     from cobre.sddp.training.visited_states import VisitedStates  # noqa: PLC0415
-    from cobre.study.checkpoints import read_checkpoint, restore_cuts, snapshot  # noqa: PLC0415
-    from cobre.study.training import training_digest  # noqa: PLC0415
+    from cobre.study.training.checkpoints import read_checkpoint, restore_cuts, snapshot  # noqa: PLC0415
+    from cobre.study.training.train import training_digest  # noqa: PLC0415
 
     found = []
 

@@ -20,7 +20,7 @@ from cobre.study.preparation.on_ranks import ReadyStudy  # noqa: E402
 from cobre.study.preparation.prepare import prepare  # noqa: E402
 from cobre.study.preparation.study_solver import make_solver  # noqa: E402
 from cobre.study.requests import with_iterations  # noqa: E402
-from cobre.study.training import train_study  # noqa: E402
+from cobre.study.training.train import train_study  # noqa: E402
 from collectives.footprint import Growth, measured_growth  # noqa: E402
 from collectives.report import table  # noqa: E402
 

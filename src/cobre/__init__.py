@@ -38,7 +38,7 @@ _HOMES = {
     "load_case": "cobre.io.case",
     "save_case": "cobre.io.saving",
     "simulate": "cobre.study.api",
-    "system_map": "cobre.study.study_facts",
+    "system_map": "cobre.study.study_record",
     "train": "cobre.study.api",
     "validate": "cobre.study.validation",
     "version_info": "cobre.versions",

@@ -28,7 +28,7 @@ from cobre.study.api import train as train
 from cobre.study.bound import bound as bound
 from cobre.study.results import SimulationResult as SimulationResult
 from cobre.study.results import TrainingResult as TrainingResult
-from cobre.study.study_facts import system_map as system_map
+from cobre.study.study_record import system_map as system_map
 from cobre.study.validation import validate as validate
 from cobre.versions import version_info as version_info
 

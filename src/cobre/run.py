@@ -10,7 +10,7 @@ from cobre.core.bounds import relative_gap
 if TYPE_CHECKING:
     from cobre.comm import BackendConfig
     from cobre.runs.summary import RunSummary
-    from cobre.study.iteration_callback import IterationCallback
+    from cobre.study.training.iteration_callback import IterationCallback
 
 __all__ = ["run"]
 
@@ -36,19 +36,20 @@ def run(
 
     Raises CaseIoError where there is no such case, and other errors of `cobre.errors`.
     """
-    from cobre.compat.study_object import Study, script_run, study_facts
+    from cobre.compat.model_report import model_report
+    from cobre.compat.study_object import Study, script_run
     from cobre.study.placement import WorldRequest
 
     world = WorldRequest(backend, num_workers, threads, comm)
-    asked = script_run(case_dir, output_dir, config_overrides, world, overwrite=overwrite)
-    if not asked.config.is_trained and not asked.config.is_simulated:
+    study_run = script_run(case_dir, output_dir, config_overrides, world, overwrite=overwrite)
+    config = study_run.config
+    if not config.is_trained and not config.is_simulated:
         study = Study(case_dir, output_dir, threads, config_overrides)
         return _untrained_outcome(study.output_dir) | study.facts
     began = time.monotonic()
-    summary, facts = asked.start({}, on_iteration, study_facts)
+    summary, report = study_run.start({}, on_iteration, model_report)
     elapsed_ms = int(1000 * (time.monotonic() - began))
-    has_trained = asked.config.is_trained
-    return _outcome(summary, str(asked.output), elapsed_ms, has_trained=has_trained) | (facts or {})
+    return _outcome(summary, str(study_run.output), elapsed_ms, has_trained=config.is_trained) | (report or {})
 
 
 def _outcome(summary: "RunSummary", output_dir: str, elapsed_ms: int, *, has_trained: bool) -> dict[str, Any]:

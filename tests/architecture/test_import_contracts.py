@@ -46,7 +46,7 @@ def test_contract_holds(graph, name):
     [
         (BACKENDS, "cobre.sddp.training.loop", "cobre.comm.backends.shm"),
         (BACKENDS, "cobre.study.placement", "cobre.comm.backends.local"),
-        (BACKENDS, "cobre.study.training", "cobre.comm.backends"),
+        (BACKENDS, "cobre.study.training.train", "cobre.comm.backends"),
         (BACKENDS, "cobre.study.bench", "cobre.comm.local"),
         (BACKENDS, "cobre.sddp.training.loop", "cobre.comm.tcp"),
         (BACKENDS, "cobre.export", "cobre.comm.backends.shm"),

@@ -25,7 +25,7 @@ from cobre.solver.simplex import SimplexOptions, SimplexSolver
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.requests import TrainingRequest, with_iterations
-from cobre.study.training import train_study
+from cobre.study.training.train import train_study
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import Overrides, TrainingRequest, with_iterations
-from cobre.study.training import TrainedStudy, train_study
+from cobre.study.training.train import TrainedStudy, train_study
 
 with contextlib.suppress(ImportError):
     import pandas  # noqa: F401 - pyarrow loads it where it is installed, which is no memory of the run either

@@ -187,10 +187,11 @@ def _exit_codes() -> tuple[tuple[type[BaseException] | tuple[type[BaseException]
     from cobre.sddp.upper_bounds.find import BoundError
     from cobre.stochastic import NoiseModelError
     from cobre.study.bound import CaseChangedError, NothingToBoundError
-    from cobre.study.checkpoints import CheckpointError
-    from cobre.study.output_directory import OutputHoldsRunError, OutputInUseError, OutputIsCaseError
+    from cobre.study.output.output_lock import OutputInUseError
+    from cobre.study.output.previous_run import OutputHoldsRunError, OutputIsCaseError
     from cobre.study.preparation.fingerprint import RankMismatchError
-    from cobre.study.stop_request import NoIterationError
+    from cobre.study.training.checkpoints import CheckpointError
+    from cobre.study.training.stop_request import NoIterationError
     from cobre.study.verification import NotVerifiedError
 
     return (

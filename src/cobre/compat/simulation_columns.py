@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.sddp.simulation.tables import AHEAD
-from cobre.study.supplementary_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, SUPPLEMENTARY_TABLES, TREE_PATHS
+from cobre.study.simulation.supplementary_tables import (
+    ENTITY_STAGES,
+    INITIAL_LAGS,
+    LAG_STEPS,
+    SUPPLEMENTARY_TABLES,
+    TREE_PATHS,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,178 +1,139 @@
-"""`cobre.Study`: a case with the directory of its results, step by step."""
+"""`cobre.Study`: a case with the directory of its results, step by step; and the runs that it starts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-
-from cobre.comm import BackendConfig
-from cobre.core.case import Case, ScenarioTables
+from cobre.comm import Backend, BackendConfig
+from cobre.compat.model_report import hydro_models_summary, model_report, provenance_report, stochastic_summary
+from cobre.core.case import Case
 from cobre.core.stopping import StoppingRule
 from cobre.core.system_overview import System, system_of
 from cobre.errors import SimulationError, SolverError, ValidationError
 from cobre.io.case import check_folder, load_case
+from cobre.io.output.results import write_results
+from cobre.io.storage.stored_json import read_stored_object, write_json
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, load_policy
-from cobre.runs.files import OUTPUT
+from cobre.records import dataclass
+from cobre.runs.events import EventListener, EventLog, no_events
+from cobre.runs.files import EVENT_FILE, OUTPUT, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure
-from cobre.sddp.plugins.user_plugins import checked_plugins
+from cobre.sddp.plugins.user_plugins import NO_PLUGINS, Plugins, checked_plugins
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.study.iteration_callback import IterationCallback
-from cobre.study.placement import WorldRequest
+from cobre.study.arguments import case_and_overrides
+from cobre.study.output.output_lock import output_lock
+from cobre.study.output.summarize import simulation_event, simulation_numbers
+from cobre.study.placement import WorldRequest, raising_worker_errors, run_in, script_placement
 from cobre.study.preparation.prepare import prepare
-from cobre.study.script_run import ScriptRun, simulate_and_store
+from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
+from cobre.study.results import SimulationResult
+from cobre.study.run import run_study
+from cobre.study.simulation.simulate import simulate_rank
+from cobre.study.training.iteration_callback import IterationCallback, iteration_replies
+from cobre.study.training.stop_request import deliver_pending_sigterm, exit_if_terminated
+from cobre.study.unchecked_config import UncheckedConfig, with_config_document
 from cobre.study.validation import validate_as_dict
 
-# A study before it runs: its noise, its hydro models, and the sources of both, as plain values.
-
-NOT_APPLICABLE = "n/a"
+Description = TypeVar("Description")
 
 
-def study_facts(study: PreparedStudy) -> dict[str, Any]:
-    """Return all facts, by the names of the result of `cobre.run.run`."""
-    return {
-        "stochastic": stochastic_summary(study),
-        "hydro_models": hydro_models_summary(study),
-        "provenance": provenance_report(study),
-    }
+def _no_description(_study: PreparedStudy) -> None:
+    """Return None: the default of `describe`, importable by ranks."""
 
 
-def stochastic_summary(study: PreparedStudy) -> dict[str, Any]:
-    """Describe sources and sizes of the noise. A source is loaded (from a file), estimated (or drawn), or None."""
-    case, noise = study.case, study.noise
-    has_hydros = bool(case.system.hydros)
-    dimension = noise.layout.dimension
-    return {
-        "inflow_source": _inflow_source(case.scenarios) if has_hydros else None,
-        "n_hydros": noise.num_hydros,
-        "n_seasons": _seasons(case) if has_hydros else 0,
-        "ar_order": _orders(study) if has_hydros else None,
-        "correlation_source": _correlation_source(case.scenarios),
-        "correlation_dim": f"{dimension}x{dimension}" if dimension else None,
-        "opening_tree_source": _opening_source(case) if dimension else None,
-        "openings_per_stage": [len(openings) for openings in noise.openings],
-        "n_stages": noise.num_stages,
-        "n_load_buses": len(noise.layout.bus_ids),
-        "seed": case.config.training.tree_seed,
-    }
+@dataclass(frozen=True, slots=True)
+class ScriptRun:
+    """A case, its output directory, and the requested parallelism."""
+
+    case: Path
+    output: Path
+    overrides: Mapping[str, Any]
+    world: WorldRequest
+    overwrite: bool = False
+    plugins: Plugins = NO_PLUGINS
+
+    def start(
+        self,
+        more_overrides: Mapping[str, Any],
+        on_iteration: IterationCallback | None,
+        describe: Callable[[PreparedStudy], Description | None] = _no_description,
+    ) -> tuple[RunSummary, Description | None]:
+        """Carry out the run; return its summary, and what `describe` returned on rank 0. Raises what a worker raised.
+
+        describe: a function at module level, called with the prepared study on every rank, so that the caller need not
+        prepare it again.
+        """
+        exit_if_terminated()
+        placement = script_placement(self.world)
+        overrides = {**self.overrides, **more_overrides}
+        source = CaseRequest(self.case, overrides, placement.threads, plugins=self.plugins)
+        source = with_config_document(source)
+        with raising_worker_errors(), iteration_replies(on_iteration) as (pipe, emit):
+            request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
+            summary, description = run_in(placement, _run_and_wait, (request, describe), emit)[0]
+        deliver_pending_sigterm(summary.stop_kind)
+        return summary, description
+
+    @property
+    def config(self) -> UncheckedConfig:
+        """The configuration, before the case is read and checked."""
+        return UncheckedConfig.of(CaseRequest(self.case, self.overrides))
 
 
-def hydro_models_summary(study: PreparedStudy) -> dict[str, Any]:
-    """Return plants by the model of their production in the first stage, and how many of them evaporate."""
-    first = study.problem.stages[0].plan.data.hydro
-    planes = [given for given in first.planes if given is not None]
-    evaporating = sum(hydro.evaporation is not None for hydro in study.case.system.hydros)
-    return {
-        "n_constant": len(first.planes) - len(planes),
-        "n_fpha": len(planes),
-        "total_planes": sum(len(given) for given in planes),
-        "n_evaporation": evaporating,
-        "n_no_evaporation": len(first.planes) - evaporating,
-    }
+def _run_and_wait(
+    comm: Backend,
+    request: RunRequest,
+    describe: Callable[[PreparedStudy], Description | None],
+    emit: EventListener,
+) -> tuple[RunSummary, Description | None]:
+    """Run, and return on every rank once rank 0 has written the results, which scripts read next."""
+    descriptions: list[Description | None] = []
+    summary = run_study(comm, request, emit, lambda study: descriptions.append(describe(study)))
+    comm.barrier(label="results are written")
+    return summary, descriptions[0]
 
 
-def provenance_report(study: PreparedStudy) -> dict[str, Any]:
-    """Return which numbers came from files, and which were estimated from history or geometry."""
-    case = study.case
-    tables, estimation = case.scenarios, case.config.estimation
-    is_fitted = tables.inflow_history is not None and tables.inflow_ar_coefficients is None
-    correlation = _correlation_source(tables)
-    return {
-        "estimation_path": _estimation_path(tables),
-        "seasonal_stats_source": "user_file" if tables.inflow_seasonal_stats is not None else _estimated(tables),
-        "ar_coefficients_source": "user_file" if tables.inflow_ar_coefficients is not None else _estimated(tables),
-        "correlation_source": NOT_APPLICABLE if correlation is None else "estimated",
-        "opening_tree_source": _opening_source(case) if study.noise.layout.dimension else NOT_APPLICABLE,
-        "n_hydros": len(case.system.hydros),
-        "ar_method": estimation.order_selection if is_fitted else None,
-        "ar_max_order": estimation.max_order if is_fitted else None,
-        "white_noise_fallbacks": _without_memory(study) if is_fitted else [],
-        "hydro_production": _hydro_production(study),
-    }
+def simulate_and_store(run: ScriptRun, policy: Policy, output: Path) -> int:
+    """Simulate a policy and write its tables; return the number of scenarios.
+
+    The log and the summary of a run in the directory get the results, too.
+    """
+    exit_if_terminated()
+    placement = script_placement(run.world)
+    checked, overrides = case_and_overrides(run.case, run.overrides)
+    source = CaseRequest(checked, overrides, placement.threads, plugins=run.plugins)
+    with raising_worker_errors():
+        return run_in(placement, _simulate_and_store, (source, policy, output), no_events)[0]
 
 
-def _inflow_source(tables: ScenarioTables) -> str | None:
-    if tables.inflow_seasonal_stats is not None:
-        return "loaded"
-    return "estimated" if tables.inflow_history is not None else None
+def _simulate_and_store(comm: Backend, source: CaseRequest, policy: Policy, output: Path, emit: EventListener) -> int:
+    result = simulate_rank(comm, source, policy, None, True, emit)
+    assert result is not None  # noqa: S101 - requested on all ranks
+    if comm.rank == 0:
+        _store(output, result)
+    comm.check_failures()
+    comm.barrier(label="tables are written")
+    return len(result.scenario_costs)
 
 
-def _seasons(case: Case) -> int:
-    """Return rows of statistics for each plant."""
-    stats = case.scenarios.inflow_seasonal_stats
-    if stats is not None:
-        return len(np.unique(stats["stage_id"]))
-    definitions = case.horizon.season_definitions
-    return 0 if definitions is None else len(definitions.seasons)
+def _store(output: Path, result: SimulationResult) -> None:
+    with output_lock(output):
+        write_results(output / SIMULATION, result.tables, {"digest": result.digest})
+        if (output / EVENT_FILE).exists():
+            _append_to_log(output, result)
+        if (output / SUMMARY_FILE).exists():
+            summary = output / SUMMARY_FILE
+            write_json(summary, read_stored_object(summary) | simulation_numbers(result))
 
 
-def _orders(study: PreparedStudy) -> dict[str, Any]:
-    """Return the number of inflow lags of each plant, in any stage."""
-    remembers = (study.noise.ar_coefficients != 0.0).any(axis=0)
-    orders = [int(np.flatnonzero(column)[-1]) + 1 if column.any() else 0 for column in remembers.T]
-    tables = study.case.scenarios
-    is_fitted = tables.inflow_history is not None and tables.inflow_ar_coefficients is None
-    return {
-        "method": study.case.config.estimation.order_selection if is_fitted else "fixed",
-        "min_order": min(orders),
-        "max_order": max(orders),
-        "n_hydros": len(orders),
-        "order_counts": np.bincount(orders).tolist(),
-    }
-
-
-def _without_memory(study: PreparedStudy) -> list[int]:
-    has_memory = (study.noise.ar_coefficients != 0.0).any(axis=(0, 1))
-    return [hydro.id for hydro, has in zip(study.case.system.hydros, has_memory, strict=True) if not has]
-
-
-def _correlation_source(tables: ScenarioTables) -> str | None:
-    if tables.correlation is not None:
-        return "loaded"
-    has_all = tables.inflow_seasonal_stats is not None and tables.inflow_ar_coefficients is not None
-    return "estimated" if tables.inflow_history is not None and not has_all else None
-
-
-def _opening_source(case: Case) -> str:
-    return "loaded" if case.config.training.scenario_source.has_openings_file else "estimated"
-
-
-def _estimated(tables: ScenarioTables) -> str:
-    return "estimated" if tables.inflow_history is not None else NOT_APPLICABLE
-
-
-def _estimation_path(tables: ScenarioTables) -> str:
-    has_stats, has_terms = tables.inflow_seasonal_stats is not None, tables.inflow_ar_coefficients is not None
-    if tables.inflow_history is not None:
-        paths = {
-            (True, True): "user_provided_all",
-            (True, False): "partial_estimation",
-            (False, True): "user_ar_history_stats",
-            (False, False): "full_estimation",
-        }
-        return paths[has_stats, has_terms]
-    if not has_stats:
-        return "deterministic"
-    return "user_provided_no_history" if has_terms else "user_stats_white_noise"
-
-
-def _hydro_production(study: PreparedStudy) -> dict[str, int]:
-    case = study.case
-    first, production = case.horizon.stages[0], case.production
-    configs = [production.choice_for(hydro, first).fpha_config for hydro in case.system.hydros]
-    sources = [config.source for config in configs if config is not None]
-    evaporations = [hydro.evaporation for hydro in case.system.hydros if hydro.evaporation is not None]
-    own = sum(evaporation.reference_volumes_hm3 is not None for evaporation in evaporations)
-    return {
-        "n_fpha_computed_from_geometry": sources.count("computed"),
-        "n_fpha_precomputed_hyperplanes": sources.count("precomputed"),
-        "n_evaporation_ref_user_supplied": own,
-        "n_evaporation_ref_default_midpoint": len(evaporations) - own,
-    }
+def _append_to_log(output: Path, result: SimulationResult) -> None:
+    log = EventLog(output, append=True)
+    log.emit(simulation_event(result))
+    log.close()
 
 
 def script_run(
@@ -264,7 +225,7 @@ class Study:
     @property
     def facts(self) -> dict[str, Any]:
         """`stochastic`, `hydro_models` and `provenance`, as the result of `cobre.run.run` has them."""
-        return study_facts(self._prepared)
+        return model_report(self._prepared)
 
     @cached_property
     def _prepared(self) -> PreparedStudy:

@@ -27,8 +27,8 @@ from cobre.study.arguments import case_and_overrides, checked_count, checked_sec
 from cobre.study.preparation.on_ranks import as_case
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides, TrainingRequest
 from cobre.study.results import TrainingResult
-from cobre.study.stop_request import StopRequest
-from cobre.study.training import train_rank
+from cobre.study.training.stop_request import StopRequest
+from cobre.study.training.train import train_rank
 from cobre.wording import MAX_COUNT, MAX_THREADS
 
 if TYPE_CHECKING:

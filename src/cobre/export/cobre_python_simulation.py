@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cobre.compat.model_report import hydro_models_summary, provenance_report
 from cobre.compat.simulation_columns import StageFacts, known_table, lagged_inflows, with_nodes
 from cobre.compat.stored_results import convergence_with_times, simulation_facts
-from cobre.compat.study_object import hydro_models_summary, provenance_report
 from cobre.core.case import System
 from cobre.export.cobre_python_columns import (
     COLUMNS,
@@ -30,7 +30,13 @@ from cobre.io.output.results import read_manifest, read_results, table_file
 from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, SIMULATION, STOCHASTIC
 from cobre.runs.formatting import unit_of_column
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.study.supplementary_tables import ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, SUPPLEMENTARY_TABLES, TREE_PATHS
+from cobre.study.simulation.supplementary_tables import (
+    ENTITY_STAGES,
+    INITIAL_LAGS,
+    LAG_STEPS,
+    SUPPLEMENTARY_TABLES,
+    TREE_PATHS,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,7 +25,7 @@ from cobre.runs.files import LOCK_FILE, LOG_FILE, OUTPUT, SUMMARY_FILE, is_run_f
 from cobre.runs.run_state import is_in_use
 from cobre.runs.trained_case import changed_case
 from cobre.runs.view import RunView, view_of
-from cobre.study.output_directory import require_no_training
+from cobre.study.output.previous_run import require_no_training
 from cobre.study.placement import ANY_WORLD, WorldRequest
 
 

@@ -17,8 +17,8 @@ from cobre.study.arguments import case_and_overrides, check_policy, checked_coun
 from cobre.study.placement import WorldRequest, raising_worker_errors, run_in, script_placement
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
-from cobre.study.stop_request import exit_if_terminated, pass_on_termination
-from cobre.study.training import train_rank
+from cobre.study.training.stop_request import deliver_pending_sigterm, exit_if_terminated
+from cobre.study.training.train import train_rank
 from cobre.wording import MAX_COUNT
 
 Result = TypeVar("Result")
@@ -105,7 +105,7 @@ def train(
     source = CaseRequest(checked, overrides, placement.threads, plugins=plugins)
     with raising_worker_errors(), _progress_listener(progress_callback, show=progress) as emit:
         result = _of_rank_0(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
-    pass_on_termination(result.stop_kind)
+    deliver_pending_sigterm(result.stop_kind)
     return result
 
 
@@ -143,7 +143,7 @@ def simulate(
     >>> {"buses", "costs", "hydros", "thermals"} <= set(result.tables)
     True
     """
-    from cobre.study.simulation import simulate_rank  # training does not need it
+    from cobre.study.simulation.simulate import simulate_rank  # training does not need it
 
     exit_if_terminated()
     scenarios = checked_count("scenarios", scenarios, MAX_COUNT)

@@ -26,7 +26,7 @@ from cobre.sddp.training.visited_states import iterations_in_memory
 from cobre.solver.batches import Bases, PathOutputs, SolveStatistics, Step
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
-from cobre.study.training import training_context
+from cobre.study.training.train import training_context
 
 
 @dataclass(frozen=True, slots=True)

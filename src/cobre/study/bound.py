@@ -29,9 +29,9 @@ from cobre.study.arguments import case_and_overrides, check_policy, checked_coun
 from cobre.study.placement import Placement, WorldRequest, raising_worker_errors, run_in, script_placement
 from cobre.study.preparation.on_ranks import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import CaseRequest
-from cobre.study.stop_request import exit_if_terminated
-from cobre.study.stored_policy import case_of_policy, difference_in_words, share_policy
-from cobre.study.training import training_context
+from cobre.study.training.initial_policy import case_of_policy, difference_in_words, share_policy
+from cobre.study.training.stop_request import exit_if_terminated
+from cobre.study.training.train import training_context
 from cobre.wording import gap_percent, money
 
 NO_LOWER_BOUND = (

@@ -22,16 +22,14 @@ from cobre.runs.summary import RunSummary
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.records import added, as_dict
 from cobre.study.cost_note import stored_cost_note
-from cobre.study.output_directory import RunOutput, is_resumed, open_output
+from cobre.study.output.run_output import RunOutput, open_output
+from cobre.study.output.summarize import simulation_event, summarize_run
 from cobre.study.preparation.on_ranks import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
-from cobre.study.simulation import simulate_to_folder
-from cobre.study.starting_point import find_starting_point
-from cobre.study.stop_request import StopRequest
-from cobre.study.stored_policy import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
-from cobre.study.summarize import simulation_event, summarize_run
-from cobre.study.training import TrainedStudy, train_from
+from cobre.study.simulation.simulate import simulate_to_folder
+from cobre.study.training.initial_policy import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
+from cobre.study.training.train import TrainedStudy, train_study
 
 
 def run_study(
@@ -46,7 +44,7 @@ def run_study(
     """
     began = time.monotonic()
     with open_output(comm, request, emit) as output:
-        output.emit(_started_event(comm, request))
+        output.emit(_started_event(comm, request, is_resumed=output.is_resumed))
         ready = prepare_on_ranks(comm, request.case, output.emit)
         on_ready(ready.study)
         config = ready.study.case.config
@@ -69,7 +67,7 @@ def run_study(
         return summary
 
 
-def _started_event(comm: Backend, request: RunRequest) -> Event:
+def _started_event(comm: Backend, request: RunRequest, *, is_resumed: bool) -> Event:
     case = request.case.case
     return new_event(
         "run_started",
@@ -82,21 +80,20 @@ def _started_event(comm: Backend, request: RunRequest) -> Event:
         ranks=comm.size,
         threads=request.case.threads,
         split_reason=request.split_reason,
-        is_resumed=is_resumed(request),
+        is_resumed=is_resumed,
     )
 
 
 def _train_and_write(comm: Backend, ready: ReadyStudy, request: RunRequest, output: RunOutput) -> TrainedStudy:
     """Train from a cold start, a checkpoint or the cuts of a policy; write the policy and the bounds."""
-    training = _complete_training_request(request, ready.study.case.config)
-    stop = StopRequest(training.time_limit_s)
-    start = find_starting_point(comm, ready, training, output.emit)
-    output.begin(ready)
-    comm.check_failures()
-    with stop:  # a signal waits until the policy is written, unless it is the third
-        trained = train_from(comm, ready, start, training, output.emit, stop)
-        output.write_training(trained)
-        stop.finish(trained.stop.kind)
+    trained = train_study(
+        comm,
+        ready,
+        _complete_training_request(request, ready.study.case.config),
+        output.emit,
+        on_start=lambda: output.take_over(ready),
+        save=output.write_training,
+    )
     trained.context.state.visited.close()
     comm.check_failures()
     output.emit(_trained_event(trained))
@@ -126,7 +123,7 @@ def _trained_event(trained: TrainedStudy) -> Event:
         half_width=last.half_width,
         gap=trained.bounds.gap,
         policy_gap=None if trained.policy_cost is None else trained.policy_cost.gap(last.lower_bound),
-        **trained.end,
+        **trained.outcome_fields,
         workers=[report.as_dict() for report in trained.workers],
         solver=as_dict(added(record.solver for record in trained.history)),
     )
@@ -138,7 +135,7 @@ def _load_policy(comm: Backend, ready: ReadyStudy, request: RunRequest, output: 
     policy = share_policy(comm, path)
     check_fit(policy, ready.study)
     warn_of_other_problem(ready, policy, path, output.emit, POLICY_OF_ANOTHER_PROBLEM)
-    output.begin(ready)
+    output.take_over(ready)
     comm.check_failures()
     return policy
 
@@ -149,7 +146,7 @@ def _simulate_and_write(
     """Simulate the policy and write its tables; an interrupted simulation of the same policy is continued."""
     output.emit(new_event("phase", name="simulation"))
     if isinstance(source, TrainedStudy):
-        policy = source.simulated_cuts()
+        policy = source.cuts_for_simulation()
         identity = f"{ready.fingerprint} {source.digest} {ready.study.case.config.simulation}"
     else:
         policy, identity = source, ""  # a stored policy has no digest: its simulation is not resumable
@@ -159,7 +156,7 @@ def _simulate_and_write(
         policy,
         request.output / SIMULATION,
         identity=identity,
-        resume=bool(identity) and is_resumed(request),
+        resume=bool(identity) and output.is_resumed,
         failure_folder=request.output / FAILURES,
     )
     output.emit(simulation_event(result))

@@ -19,7 +19,7 @@ from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.training.tree_iteration import iterate_tree
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
-from cobre.study.training import training_context
+from cobre.study.training.train import training_context
 
 
 @pytest.mark.parametrize("name", TREES)

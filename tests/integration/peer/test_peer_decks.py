@@ -26,7 +26,7 @@ from cobre.sddp.hydro_models.production_function import geometry_by_hydro
 from cobre.sddp.problem.openings import realise
 from cobre.solver.program import StageProgram
 from cobre.stochastic.inflows import describe_inflows
-from cobre.study.exports import fpha_tables, stochastic_tables
+from cobre.study.output.exports import fpha_tables, stochastic_tables
 from cobre.study.preparation.prepare import prepare
 
 TOLERANCE = 1e-9

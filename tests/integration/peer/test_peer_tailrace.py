@@ -13,7 +13,7 @@ from peer import TIMEOUT_S, peer_python
 from small_system import SmallHydro, SmallSystem, SmallThermal, write_case
 
 from cobre.io.case import load_case
-from cobre.study.exports import fpha_tables
+from cobre.study.output.exports import fpha_tables
 
 RUN_ALL = """
 import cobre, sys

@@ -20,8 +20,8 @@ from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import with_iterations
-from cobre.study.simulation_sinks import ArrowSink
-from cobre.study.training import train_study
+from cobre.study.simulation.sinks import ArrowSink
+from cobre.study.training.train import train_study
 
 ITERATIONS = 3
 SCENARIOS = 21

@@ -18,7 +18,7 @@ from cobre.sddp.training.passes import drawn_openings, first_stage_costs, forwar
 from cobre.solver.batches import PathOutputs
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
-from cobre.study.training import training_context
+from cobre.study.training.train import training_context
 
 LARGE = Path(__file__).resolve().parents[3] / "examples" / "large"
 STAGES = 5

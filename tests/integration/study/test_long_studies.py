@@ -6,13 +6,13 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.case import changed
 from cobre.core.stopping import IterationLimit
 from cobre.sddp.training.loop import Interruption
-from cobre.study.iteration_progress import FIRST_ESTIMATE_S, LONG_STUDY_SOLVES, PILOT_SOLVES, Pilot
 from cobre.study.preparation.on_ranks import ReadyStudy, as_case
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
-from cobre.study.stop_request import StopRequest
-from cobre.study.training import train_study
+from cobre.study.training.iteration_progress import FIRST_ESTIMATE_S, LONG_STUDY_SOLVES, PILOT_SOLVES, Pilot
+from cobre.study.training.stop_request import StopRequest
+from cobre.study.training.train import train_study
 
 LARGE = Path(__file__).resolve().parents[3] / "examples" / "large"
 

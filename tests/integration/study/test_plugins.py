@@ -14,7 +14,7 @@ import pytest
 
 import cobre
 from cobre.errors import PolicyIncompatibleError
-from cobre.study.checkpoints import CheckpointError
+from cobre.study.training.checkpoints import CheckpointError
 
 ROOT = Path(__file__).resolve().parents[3]
 CASE = ROOT / "examples" / "two_reservoirs"

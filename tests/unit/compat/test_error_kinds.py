@@ -12,7 +12,7 @@ from cobre.io.storage.atomic import WriteError
 from cobre.policy.store import PolicyMismatchError
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.stochastic import NoiseModelError
-from cobre.study.output_directory import OutputInUseError
+from cobre.study.output.output_lock import OutputInUseError
 
 BUILT_IN = {
     errors.ValidationError: ValueError,

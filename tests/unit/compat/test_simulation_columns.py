@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 import cobre
 from cobre.io.output.results import read_results, write_results
-from cobre.study.supplementary_tables import SUPPLEMENTARY_TABLES
+from cobre.study.simulation.supplementary_tables import SUPPLEMENTARY_TABLES
 
 KEYS = ["scenario_id", "stage_id", "node_id", "block_id"]
 HYDROS = [

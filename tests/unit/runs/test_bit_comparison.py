@@ -18,7 +18,7 @@ from cobre.io.output import read_manifest, read_results, write_results
 from cobre.io.policies.policy_file import read_policy, write_policy
 from cobre.runs.bit_comparison import Difference, compare_runs
 from cobre.runs.content import IncompleteRunError, read_run_content
-from cobre.study.output_directory import output_lock
+from cobre.study.output.output_lock import output_lock
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
 

@@ -4,7 +4,7 @@ import pytest
 
 from cobre.runs.files import SUMMARY_FILE
 from cobre.runs.run_state import LastActivity, RunState, state_of
-from cobre.study.output_directory import output_lock
+from cobre.study.output.output_lock import output_lock
 
 HERE = LastActivity(None, 0.0)
 

@@ -9,7 +9,7 @@ from cobre.sddp.simulation.tables import EntityIds
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
-from cobre.study.training import train_study
+from cobre.study.training.train import train_study
 
 
 def problem_of(case, folder):

@@ -16,7 +16,7 @@ from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import with_iterations
-from cobre.study.training import train_study
+from cobre.study.training.train import train_study
 
 CASE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
 

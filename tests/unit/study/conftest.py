@@ -10,7 +10,7 @@ from cobre.study.preparation.on_ranks import ReadyStudy, as_case
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
-from cobre.study.training import train_study
+from cobre.study.training.train import train_study
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from cobre.study.bench import Benchmark, StageCost, bench_case, sampled_stages
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
-from cobre.study.training import train_study
+from cobre.study.training.train import train_study
 
 
 @pytest.fixture(scope="module")

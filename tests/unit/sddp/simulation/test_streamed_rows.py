@@ -13,7 +13,7 @@ from systems_water import random_inflows
 
 from cobre.io.output import read_results
 from cobre.io.output.growing_tables import RECORD, UNFINISHED, GrowingTables
-from cobre.study.simulation_sinks import ArrowSink, StreamingSink
+from cobre.study.simulation.sinks import ArrowSink, StreamingSink
 
 CHUNK, SCENARIOS = 2, 11
 

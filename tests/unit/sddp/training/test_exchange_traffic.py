@@ -9,7 +9,7 @@ from cobre.io.case import load_case
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
-from cobre.study.training import train_study
+from cobre.study.training.train import train_study
 
 PASSES, STAGES, STATES, ITERATIONS, OPENINGS = 2, 3, 2, 2, 4
 LIMIT = {"training.stopping_rules": [{"type": "iteration_limit", "limit": ITERATIONS}]}

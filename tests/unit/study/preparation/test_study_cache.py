@@ -21,7 +21,7 @@ from cobre.study.preparation.fingerprint import case_digest
 from cobre.study.preparation.on_ranks import prepare_on_ranks
 from cobre.study.preparation.study_cache import StudyCache, cache_folder, make_room
 from cobre.study.requests import CaseRequest, with_iterations
-from cobre.study.training import train_study
+from cobre.study.training.train import train_study
 from cobre.study.unchecked_config import with_config_document
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"

@@ -13,7 +13,7 @@ from cobre.sddp.records import Phase, PhaseStatistics, added, as_dict
 from cobre.sddp.training.measurements import least_traffic, total_traffic
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.results import SimulationResult
-from cobre.study.training import TrainedStudy
+from cobre.study.training.train import TrainedStudy
 from cobre.wording import counted, percent
 
 
@@ -62,7 +62,7 @@ def _training_summary(trained: TrainedStudy, output: str) -> RunSummary:
         workers=trained.workers,
         traffic_bytes=traffic,
         traffic_least_bytes=least_traffic(traffic),
-        **trained.end,
+        **trained.outcome_fields,
     )
 
 

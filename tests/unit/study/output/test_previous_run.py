@@ -7,10 +7,11 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.runs.events import no_events, read_events
 from cobre.runs.files import EVENT_FILE
 from cobre.sddp.simulation.tables import COSTS
-from cobre.study.output_directory import OutputHoldsRunError, require_replaceable
+from cobre.study.output.previous_run import OutputHoldsRunError, require_replaceable
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.run import run_study
-from cobre.study.simulation_sinks import StreamingSink
+from cobre.study.simulation.sinks import StreamingSink
+from cobre.study.unchecked_config import UncheckedConfig
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -22,7 +23,8 @@ def test_given_policy_is_not_simulated_where_one_was_trained(tmp_path, overwrite
     training = TrainingRequest(warm_start=tmp_path / "policy")
 
     with pytest.raises(OutputHoldsRunError, match="holds a training run"):
-        require_replaceable(RunRequest(CaseRequest(tmp_path, None), output, training, overwrite))
+        case = CaseRequest(tmp_path, None)
+        require_replaceable(RunRequest(case, output, training, overwrite), UncheckedConfig.of(case))
 
 
 class KilledError(Exception):

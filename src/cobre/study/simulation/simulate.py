@@ -29,10 +29,10 @@ from cobre.stochastic.random.seeds import PATH_BASE, uniform_draws
 from cobre.study.preparation.on_ranks import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import CaseRequest
 from cobre.study.results import SimulationResult
-from cobre.study.simulation_sinks import ArrowSink, StageCosts, StreamingSink
-from cobre.study.stored_policy import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
-from cobre.study.study_facts import stages_and_entities
-from cobre.study.supplementary_tables import supplementary_tables
+from cobre.study.simulation.sinks import ArrowSink, StageCosts, StreamingSink
+from cobre.study.simulation.supplementary_tables import supplementary_tables
+from cobre.study.study_record import stages_and_entities
+from cobre.study.training.initial_policy import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
 
 
 def simulate_rank(

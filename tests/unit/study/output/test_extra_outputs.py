@@ -17,10 +17,10 @@ import cobre
 from cobre.core.config import ExportsConfig
 from cobre.io.case import load_case
 from cobre.io.output.results import read_results
-from cobre.study.exports import states_table, write_state_export, write_study_exports
+from cobre.study.output.exports import states_table, write_state_export, write_study_exports
 from cobre.study.preparation.prepare import prepare
 
-FOUR_REGIONS = Path(__file__).resolve().parents[3] / "examples" / "four_regions"
+FOUR_REGIONS = Path(__file__).resolve().parents[4] / "examples" / "four_regions"
 SEASONS = {
     "cycle_type": "monthly",
     "seasons": [{"id": month, "label": f"M{month}", "month_start": month + 1} for month in range(12)],

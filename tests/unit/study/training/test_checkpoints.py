@@ -17,7 +17,12 @@ from cobre.sddp.cut_pool import CutPool, CutSet
 from cobre.sddp.records import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingState
 from cobre.sddp.training.visited_states import VisitedStates
-from cobre.study.checkpoints import (
+from cobre.study.preparation.fingerprint import Fingerprint
+from cobre.study.preparation.on_ranks import ReadyStudy, as_case
+from cobre.study.preparation.prepare import prepare
+from cobre.study.preparation.study_solver import make_solver
+from cobre.study.requests import TrainingRequest
+from cobre.study.training.checkpoints import (
     CheckpointError,
     CheckpointPlan,
     CheckpointWriter,
@@ -29,12 +34,7 @@ from cobre.study.checkpoints import (
     snapshot,
     with_policy_costs,
 )
-from cobre.study.preparation.fingerprint import Fingerprint
-from cobre.study.preparation.on_ranks import ReadyStudy, as_case
-from cobre.study.preparation.prepare import prepare
-from cobre.study.preparation.study_solver import make_solver
-from cobre.study.requests import TrainingRequest
-from cobre.study.training import train_study, training_digest
+from cobre.study.training.train import train_study, training_digest
 
 
 def names(folder):

@@ -6,15 +6,15 @@ import pytest
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.training.loop import Interruption, IterationDropped
-from cobre.study import iteration_progress
-from cobre.study.iteration_progress import IterationSize
 from cobre.study.preparation.on_ranks import ReadyStudy, as_case
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest, with_iterations
-from cobre.study.training import train_study
+from cobre.study.training import iteration_progress
+from cobre.study.training.iteration_progress import IterationSize
+from cobre.study.training.train import train_study
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
 
 def _events(monkeypatch, case, threads=1):

@@ -24,7 +24,7 @@ _SIGNALS = {signal.SIGINT: Interruption.INTERRUPTED, signal.SIGTERM: Interruptio
 
 # Time that an iteration may take after SIGTERM or the time limit. SIGKILL follows SIGTERM, in containers after 10 s and
 # in Slurm after 30 s, and the policy has to be written by then.
-FINISH_S = 5.0
+GRACE_PERIOD_S = 5.0
 
 
 class NoIterationError(CobreError):
@@ -36,11 +36,11 @@ class NoIterationError(CobreError):
 class StopRequest:
     """A context in which the first SIGINT or SIGTERM requests a stop after the iteration.
 
-    The second signal drops the iteration: training ends with the one before. So do SIGTERM and the time limit, FINISH_S
-    later. The third signal raises `KeyboardInterrupt`, and so does the second where no iteration can be dropped: before
-    and after `train`, and on mpi, where a rank that leaves a collective ends the job. SIGTERM repeated within seconds
-    counts once (`SignalRepeatFilter`). Python delivers signals to the main thread only; in others only the time limit
-    counts.
+    The second signal drops the iteration: training ends with the previous one. SIGTERM and the time limit do the same
+    after GRACE_PERIOD_S. The third signal raises `KeyboardInterrupt`, and so does the second if no iteration can be
+    dropped: before and after `train`, and on mpi, where a rank that leaves a collective ends the job. SIGTERM repeated
+    within seconds counts once (`SignalRepeatFilter`). Python delivers signals to the main thread only; in other threads
+    only the time limit has an effect.
     """
 
     def __init__(self, time_limit_s: float | None = None) -> None:
@@ -52,7 +52,7 @@ class StopRequest:
         self._counter = SignalCounter()
         self._comm: Backend | None = None
         self._is_iterating = False
-        self._drops = False
+        self._drop_requested = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -65,7 +65,7 @@ class StopRequest:
             signal.signal(number, handler)
         self._previous = {}
 
-    def use(self, comm: Backend) -> None:
+    def allow_dropping(self, comm: Backend) -> None:
         """Allow iterations to be dropped, in the world of this communicator; not on mpi."""
         self._comm = None if comm.backend == "mpi" else comm
 
@@ -99,32 +99,34 @@ class StopRequest:
         if self._is_iterating and (reason := self._drop_reason()) is not Interruption.NONE:
             raise IterationDropped(reason)
 
-    def finish(self, ended_by: StopKind) -> None:
-        """Raise `KeyboardInterrupt` for a signal that came too late to end training: later steps must not begin."""
+    def raise_if_signalled_late(self, ended_by: StopKind) -> None:
+        """Raise `KeyboardInterrupt` for a signal after the last iteration: later steps must not begin."""
         if ended_by.is_interruption:
             return
         for number, interruption in _SIGNALS.items():
             if self._reason is interruption:
                 raise stop_exception(number)
 
-    def without_policy(self, why: Interruption) -> BaseException:
+    def no_policy_error(self, why: Interruption) -> BaseException:
         """Return the exception that ends a run whose first iteration was dropped."""
         if why is Interruption.TIME_LIMIT:
             return NoIterationError(
                 "the time limit was reached before the first iteration was complete: there is no policy. "
                 "Allow more time (--time-limit), or fewer forward passes"
             )
-        return stop_exception(next((number for number, known in _SIGNALS.items() if known is why), signal.SIGINT))
+        return stop_exception(
+            next((number for number, interruption in _SIGNALS.items() if interruption is why), signal.SIGINT)
+        )
 
     def _drop_reason(self) -> Interruption:
         if self._comm is None:
             return Interruption.NONE
-        if self._drops:
+        if self._drop_requested:
             return self._reason
         now = time.monotonic()
-        if self._reason is Interruption.TERMINATED and now >= self._requested_at + FINISH_S:
+        if self._reason is Interruption.TERMINATED and now >= self._requested_at + GRACE_PERIOD_S:
             return self._reason
-        if self._deadline is not None and now >= self._deadline + FINISH_S:
+        if self._deadline is not None and now >= self._deadline + GRACE_PERIOD_S:
             return Interruption.TIME_LIMIT
         return Interruption.NONE
 
@@ -138,9 +140,9 @@ class StopRequest:
         if self._reason in (Interruption.NONE, Interruption.REQUESTED):
             self._reason, self._requested_at = _SIGNALS[signal.Signals(number)], time.monotonic()
             return
-        if self._drops or self._comm is None:
+        if self._drop_requested or self._comm is None:
             raise stop_exception(number)
-        self._drops = True
+        self._drop_requested = True
         # A rank that waits for another one is not polled by a solver. Between two calls an exception could interrupt an
         # operation that must be atomic.
         if self._is_iterating and self._comm.state == "busy":
@@ -148,17 +150,17 @@ class StopRequest:
 
 
 # SIGTERM in scripts. `cobre.train` handles the signal and returns the policy so far. But the process was asked to end,
-# and a script that trains in a loop would go on with the next training.
+# and a script that trains in a loop would start the next training.
 
 _is_terminated = False
 
 
-def pass_on_termination(ended_by: StopKind | None) -> None:
+def deliver_pending_sigterm(ended_by: StopKind | None) -> None:
     """Deliver the SIGTERM that ended a training to the script's own handler, if it has one.
 
-    Without one the script goes on, so that it can save the result, until its next call of Cobre (`exit_if_terminated`).
+    Without one the script continues, so that it can save the result, until it calls Cobre again (`exit_if_terminated`).
     """
-    global _is_terminated  # noqa: PLW0603 - a signal is the process's, too
+    global _is_terminated  # noqa: PLW0603 - signals are process-wide
     if ended_by is not StopKind.TERMINATED:
         return
     handler = signal.getsignal(signal.SIGTERM)
@@ -171,12 +173,12 @@ def pass_on_termination(ended_by: StopKind | None) -> None:
 def exit_if_terminated() -> None:
     """Raise SystemExit with the exit code of SIGTERM if it ended an earlier training; called before work begins.
 
-    A script that has installed a handler since goes on.
+    A script that has installed a handler meanwhile continues.
     """
     global _is_terminated  # noqa: PLW0603 - as above
     if not _is_terminated:
         return
-    _is_terminated = False  # a notebook shows SystemExit and goes on: its user decides
+    _is_terminated = False  # a notebook shows SystemExit and continues: its user decides
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         logger.warning("SIGTERM ended the last training: this process exits instead of starting more work")
         raise SystemExit(TERMINATED)

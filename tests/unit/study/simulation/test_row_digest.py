@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cobre.study.simulation_sinks import RowDigest
+from cobre.study.simulation.sinks import RowDigest
 
 VALUES = np.arange(6.0)
 

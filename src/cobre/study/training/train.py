@@ -5,30 +5,17 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import field, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cobre.comm import Backend, Communicator
-from cobre.core.arrays import sum_in_order
-from cobre.core.bounds import relative_gap
 from cobre.core.config import TrainingConfig
-from cobre.core.policy_cost import (
-    ENOUGH_PATHS,
-    MAX_DRIFT,
-    NO_POLICY_COST,
-    SPREAD_PATHS,
-    CostSample,
-    PolicyCost,
-    final_cost,
-    latest,
-    pooled,
-    sampled_cost,
-)
+from cobre.core.policy_cost import NO_POLICY_COST, PolicyCost
 from cobre.core.stopping import Stop, rules_in_force
 from cobre.core.verdict import BoundHistory, ComputedBound
 from cobre.io.storage.atomic import cleanup
@@ -55,22 +42,23 @@ from cobre.sddp.training.loop import (
 )
 from cobre.sddp.training.risk_draws import RiskDraws
 from cobre.sddp.training.visited_states import VisitedStates
-from cobre.sddp.upper_bounds.find import MIN_FINAL_PATHS, Draw, final_paths, sample_paths
+from cobre.sddp.upper_bounds.final_cost import final_policy_cost
 from cobre.solver.batches import LpSolver, no_bases
-from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter
-from cobre.study.iteration_callback import ReplyPipe
-from cobre.study.iteration_progress import IterationProgress
 from cobre.study.preparation.on_ranks import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import DEFAULT_TRAINING, CaseRequest, TrainingRequest
 from cobre.study.results import TrainingResult
-from cobre.study.starting_point import find_starting_point, restore_start
-from cobre.study.stop_request import StopRequest
+from cobre.study.training.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter
+from cobre.study.training.initial_policy import find_starting_point, restore_start
+from cobre.study.training.iteration_callback import ReplyPipe
+from cobre.study.training.iteration_progress import IterationProgress
+from cobre.study.training.stop_request import StopRequest
 
-# The digest of a training run: equal digests mean equal bits.
+OnCheckpoint = Callable[[TrainingState, Sequence[IterationRecord], bool], None]
+"""See `TrainingHooks.on_checkpoint`."""
 
 
 def training_digest(history: Sequence[IterationRecord], pool: CutPool) -> str:
-    """Return SHA-256 over both bounds of every iteration and over all cuts, stage by stage and slot by slot."""
+    """Return SHA-256 over both bounds of every iteration and all cuts, by stage and slot: equal digests, equal bits."""
     digest = hashlib.sha256()
     for record in history:
         digest.update(struct.pack("<idd", record.iteration, record.lower_bound, record.upper_bound))
@@ -80,9 +68,6 @@ def training_digest(history: Sequence[IterationRecord], pool: CutPool) -> str:
         for block in pool.blocks(stage, pool.count):
             digest.update(block.coefficients.astype("<f8", copy=False).data)
     return digest.hexdigest()
-
-
-# The training context of a study; bounds of a policy and benchmarks need one, too.
 
 
 def training_context(
@@ -147,10 +132,10 @@ class TrainedStudy:
 
     @property
     def bound(self) -> dict[str, Any] | None:
-        """The upper bound that a stopping rule needed after the last iteration; None without such a rule."""
+        """The upper bound that the stopping rule `upper_bound` computed last; None without such a rule."""
         return None if (bound := self.context.state.upper_bound) is None else bound.as_dict()
 
-    def simulated_cuts(self) -> Policy | CutPool:
+    def cuts_for_simulation(self) -> Policy | CutPool:
         """Return the cuts in the slots of the stored policy: the pool, or a copy without its gaps."""
         pool = self.context.pool
         return Policy.of(self.study, pool, self.history) if pool.has_gaps else pool
@@ -160,14 +145,14 @@ class TrainedStudy:
         """The bounds of all iterations, with the bound or the cost of the final policy."""
         last, is_risk_averse = self.history[-1], self.study.is_risk_averse
         computed = ComputedBound.of_run(
-            last.lower_bound, self.end, is_exact=last.is_exact, is_risk_averse=is_risk_averse
+            last.lower_bound, self.outcome_fields, is_exact=last.is_exact, is_risk_averse=is_risk_averse
         )
         cost = None if self.policy_cost is None else self.policy_cost.value
         return bound_history(self.history, is_risk_averse=is_risk_averse, computed=computed, policy_cost=cost)
 
     @property
-    def end(self) -> dict[str, Any]:
-        """How training ended, with the names that events, summary.json and results of scripts share."""
+    def outcome_fields(self) -> dict[str, Any]:
+        """How training ended, by the names that events, summary.json and `TrainingResult` share."""
         return {
             "stop_reason": self.stop.reason,
             "stop_kind": self.stop.kind,
@@ -200,7 +185,7 @@ def train_rank(
             shared_bytes=ready.shared_bytes + pool.nbytes,
             saved_bytes=ready.saved_bytes + pool.saved_bytes,
             is_risk_averse=ready.study.is_risk_averse,
-            **trained.end,
+            **trained.outcome_fields,
         )
     pool.close()
     return result
@@ -212,20 +197,32 @@ def train_study(
     request: TrainingRequest = DEFAULT_TRAINING,
     emit: EventListener = no_events,
     stop: StopRequest | None = None,
+    *,
+    on_start: Callable[[], None] = lambda: None,
+    save: Callable[["TrainedStudy"], None] | None = None,
 ) -> TrainedStudy:
-    """Train from the starting point of a request, for callers that write no results."""
+    """Train on all ranks, from the starting point of a request, until a stopping rule or a stop request ends it.
+
+    stop: of the caller; None: signals and the time limit of the request. on_start: called as soon as training cannot be
+    refused any more. save: called with the result, in place of saving the prepared study to the cache; a signal waits
+    for it, unless it is the third.
+    """
     stop = stop or StopRequest(request.time_limit_s)
     start = find_starting_point(comm, ready, request, emit)
+    on_start()
     comm.check_failures()
     with stop:
-        trained = train_from(comm, ready, start, request, emit, stop)
-        if comm.rank == 0:
+        stop.allow_dropping(comm)
+        trained = _train_from(comm, ready, start, request, emit, stop)
+        if save is not None:
+            save(trained)
+        elif comm.rank == 0:
             ready.save_to_cache()
-        stop.finish(trained.stop.kind)
+        stop.raise_if_signalled_late(trained.stop.kind)
         return trained
 
 
-def train_from(
+def _train_from(
     comm: Backend,
     ready: ReadyStudy,
     start: Checkpoint | Policy | None,
@@ -233,30 +230,33 @@ def train_from(
     emit: EventListener,
     stop: StopRequest,
 ) -> TrainedStudy:
-    """Train on all ranks until a stopping rule or a stop request ends it.
-
-    start: from `find_starting_point`. stop: entered by the caller, who leaves it once the policy is written.
-    """
-    stop.use(comm)
-    emit(_phase_event(ready.study))
+    """Train from a starting point. stop: entered by the caller."""
+    study = ready.study
+    emit(_phase_event(study))
     with ReplyPipe(request.reply_pipe if comm.rank == 0 else None) as replies:
         began = time.monotonic()
-        paths = 1 if ready.study.problem.tree else ready.study.case.config.training.forward_passes
-        context = training_context(comm, ready.study, ready.solver, paths, request.failure_folder)
-        history = restore_start(context, ready.study, start)
+        paths = 1 if study.problem.tree else study.case.config.training.forward_passes
+        context = training_context(comm, study, ready.solver, paths, request.failure_folder)
+        history = restore_start(context, study, start)
         if history:
-            emit(resumed_event(history, is_risk_averse=ready.study.is_risk_averse))
-        writer = _checkpoint_writer(comm, ready, request, emit, len(history))
-        with cleanup(writer.close) if writer else nullcontext(), cleanup(context.team.close):
-            on_checkpoint = writer.on_checkpoint if writer else no_checkpoint
-            ids = [stage.id for stage in ready.study.case.horizon.stages]
-            limit = ready.study.case.config.training.iteration_limit
-            progress = IterationProgress(context, ids, emit, len(history), stop.check, limit)
-            on_iteration = _on_iteration(emit, replies, stop, is_risk_averse=ready.study.is_risk_averse)
-            hooks = TrainingHooks(on_iteration, on_checkpoint, stop.interruption, progress.around(stop.iterating))
-            outcome = _run_loop(context, ready, hooks, history, stop, progress)
-            cost = _final_policy_cost(context, outcome)
-    return replace(_trained_study(ready, context, outcome, len(history), time.monotonic() - began), policy_cost=cost)
+            emit(resumed_event(history, is_risk_averse=study.is_risk_averse))
+        session = _TrainingSession(ready, context, history, stop, replies, emit)
+        with _open_checkpoints(comm, ready, request, emit, len(history)) as on_checkpoint, cleanup(context.team.close):
+            outcome = session.run(on_checkpoint)
+            cost = final_policy_cost(context, outcome)
+    wall_s = time.monotonic() - began
+    new_iterations = outcome.history[len(history) :]
+    return TrainedStudy(
+        ready=ready,
+        context=context,
+        is_dropped=outcome.is_dropped,
+        history=outcome.history,
+        stop=outcome.stop,
+        digest=training_digest(outcome.history, context.pool),
+        training_s=outcome.history[-1].elapsed_s,
+        workers=() if outcome.is_dropped else gather_reports(comm, new_iterations, wall_s),
+        policy_cost=cost,
+    )
 
 
 def _phase_event(study: PreparedStudy) -> Event:
@@ -272,92 +272,63 @@ def _phase_event(study: PreparedStudy) -> Event:
     )
 
 
-def _on_iteration(
-    emit: EventListener, replies: ReplyPipe, stop: StopRequest, *, is_risk_averse: bool
-) -> Callable[[IterationRecord], None]:
-    def on_iteration(record: IterationRecord) -> None:
-        emit(iteration_event(record, is_risk_averse=is_risk_averse))
-        if replies.wants_stop(stop.is_requested):
-            stop.request_stop(Interruption.REQUESTED)
+@dataclass(frozen=True, slots=True)
+class _TrainingSession:
+    """The training loop of a rank, with its stop requests, the replies of a script, and its progress.
 
-    return on_iteration
+    history: the iterations of the checkpoint that training resumes from.
+    """
 
+    ready: ReadyStudy
+    context: TrainingContext
+    history: tuple[IterationRecord, ...]
+    stop: StopRequest
+    replies: ReplyPipe
+    emit: EventListener
 
-def _run_loop(
-    context: TrainingContext,
-    ready: ReadyStudy,
-    hooks: TrainingHooks,
-    history: tuple[IterationRecord, ...],
-    stop: StopRequest,
-    progress: IterationProgress,
-) -> TrainingOutcome:
-    case = ready.study.case
-    config, spent_s = case.config.training, history[-1].elapsed_s if history else 0.0
-    all_rules = (*config.stopping_rules, *ready.plugins.stopping_rules)
-    rules = rules_in_force([rule.resumed(spent_s) for rule in all_rules], config.stopping_mode)
-    selection = ready.plugins.cut_selection or cut_selection(config.cut_selection, case.format_version)
-    ready.solver.poll = progress.check
-    try:
-        return train(context, rules, selection, hooks, history)
-    except IterationDropped as dropped:
-        raise stop.without_policy(dropped.interruption) from None
-    finally:
-        ready.solver.poll = None
+    def run(self, on_checkpoint: OnCheckpoint) -> TrainingOutcome:
+        """Iterate until a stopping rule or a stop request ends training."""
+        case, plugins, solver = self.ready.study.case, self.ready.plugins, self.ready.solver
+        config, spent_s = case.config.training, self.history[-1].elapsed_s if self.history else 0.0
+        all_rules = (*config.stopping_rules, *plugins.stopping_rules)
+        rules = rules_in_force([rule.resumed(spent_s) for rule in all_rules], config.stopping_mode)
+        selection = plugins.cut_selection or cut_selection(config.cut_selection, case.format_version)
+        stage_ids = [stage.id for stage in case.horizon.stages]
+        progress = IterationProgress(
+            self.context, stage_ids, self.emit, len(self.history), self.stop.check, config.iteration_limit
+        )
+        iterating = progress.around(self.stop.iterating)
+        hooks = TrainingHooks(self._on_iteration, on_checkpoint, self.stop.interruption, iterating)
+        solver.poll = progress.check
+        try:
+            return train(self.context, rules, selection, hooks, self.history)
+        except IterationDropped as dropped:
+            raise self.stop.no_policy_error(dropped.interruption) from None
+        finally:
+            solver.poll = None
 
-
-def _final_policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> PolicyCost | None:
-    """Estimate the cost of the final policy from new paths; from the last iterations where these take too long."""
-    last, is_neutral = outcome.history[-1], context.problem.is_risk_neutral
-    paths = final_paths(context.problem, sum(record.solves for record in outcome.history))
-    if last.policy_cost is None or last.is_exact or outcome.stop.kind.is_interruption or outcome.is_dropped:
-        return last.policy_cost
-    if paths < MIN_FINAL_PATHS:
-        return last.policy_cost
-    drawn = sample_paths(context, Draw(paths, last.iteration))
-    sample = CostSample.of((drawn.lower_bound + drawn.excess).tolist())
-    near = [record for record in outcome.history if _is_near(record, last)]
-    recent = latest([record.cost_sample for record in near], SPREAD_PATHS, share=1.0)
-    if not is_neutral:  # paths of training count by likelihood ratios, which spread far more than their costs
-        return sampled_cost(sample, is_estimate=True)
-    if sum(costs.paths for costs in recent) < ENOUGH_PATHS:
-        spread = pooled(latest([record.cost_sample for record in outcome.history], SPREAD_PATHS))
-        return sampled_cost(sample, is_estimate=False, spread=spread)
-    bounds = [record.lower_bound for record in near[-len(recent) :]]
-    drift = max(0.0, last.lower_bound - sum_in_order(bounds) / len(bounds))
-    return final_cost(sample, pooled(recent), drift)
+    def _on_iteration(self, record: IterationRecord) -> None:
+        self.emit(iteration_event(record, is_risk_averse=self.ready.study.is_risk_averse))
+        if self.replies.wants_stop(self.stop.is_requested):
+            self.stop.request_stop(Interruption.REQUESTED)
 
 
-def _is_near(record: IterationRecord, last: IterationRecord) -> bool:
-    """Return whether the lower bound of an iteration is so close to the last one that the policies are alike."""
-    return relative_gap(last.lower_bound, record.lower_bound) >= -MAX_DRIFT
-
-
-def _trained_study(
-    ready: ReadyStudy, context: TrainingContext, outcome: TrainingOutcome, resumed_at: int, wall_s: float
-) -> TrainedStudy:
-    return TrainedStudy(
-        ready=ready,
-        context=context,
-        is_dropped=outcome.is_dropped,
-        history=outcome.history,
-        stop=outcome.stop,
-        digest=training_digest(outcome.history, context.pool),
-        training_s=outcome.history[-1].elapsed_s,
-        workers=() if outcome.is_dropped else gather_reports(context.comm, outcome.history[resumed_at:], wall_s),
-    )
-
-
-def _checkpoint_writer(
+@contextmanager
+def _open_checkpoints(
     comm: Communicator, ready: ReadyStudy, request: TrainingRequest, emit: EventListener, resumed_at: int
-) -> CheckpointWriter | None:
+) -> Iterator[OnCheckpoint]:
+    """Yield the callback that writes checkpoints: on rank 0, if the request has a folder for them."""
     plan = CheckpointPlan.of(request, ready.study.case.config)
     if plan is None or comm.rank != 0:
-        return None
+        yield no_checkpoint
+        return
 
     def on_written(iteration: int, path: Path, seconds: float) -> None:
         emit(new_event("checkpoint", iteration=iteration, path=str(path), seconds=seconds))
 
-    return CheckpointWriter(plan, lambda: ready.fingerprint, on_written, resumed_at)
+    writer = CheckpointWriter(plan, lambda: ready.fingerprint, on_written, resumed_at)
+    with cleanup(writer.close):
+        yield writer.on_checkpoint
 
 
 def gather_reports(comm: Communicator, history: Sequence[IterationRecord], wall_s: float) -> tuple[WorkerReport, ...]:

@@ -9,7 +9,7 @@ import pytest
 from cobre.comm import TerminatedError
 from cobre.comm.launch import signals
 from cobre.sddp.training.loop import Interruption
-from cobre.study.stop_request import StopRequest
+from cobre.study.training.stop_request import StopRequest
 
 
 @pytest.fixture(autouse=True)

@@ -9,14 +9,14 @@ from cobre.comm import launch
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.runs.events import no_events
 from cobre.sddp.training.loop import Interruption
-from cobre.study import stop_request
-from cobre.study.checkpoints import list_checkpoints
 from cobre.study.preparation.on_ranks import ReadyStudy, as_case
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
-from cobre.study.stop_request import NoIterationError, StopRequest
-from cobre.study.training import train_study
+from cobre.study.training import stop_request
+from cobre.study.training.checkpoints import list_checkpoints
+from cobre.study.training.stop_request import NoIterationError, StopRequest
+from cobre.study.training.train import train_study
 
 ITERATIONS = 4
 CASES = {
@@ -125,7 +125,7 @@ class TermThen(StopRequest):
 
 
 def test_sigterm_does_not_wait_for_a_long_iteration(monkeypatch):
-    monkeypatch.setattr(stop_request, "FINISH_S", 0.0)
+    monkeypatch.setattr(stop_request, "GRACE_PERIOD_S", 0.0)
     asked = DropAt(0)
     train(ready_study({}, 1), asked)
     result = train(ready_study({}), TermThen(asked.asked + 3))
@@ -134,20 +134,20 @@ def test_sigterm_does_not_wait_for_a_long_iteration(monkeypatch):
 
 
 def test_sigterm_gives_an_iteration_time_to_end(monkeypatch):
-    monkeypatch.setattr(stop_request, "FINISH_S", 3600.0)
+    monkeypatch.setattr(stop_request, "GRACE_PERIOD_S", 3600.0)
     result = train(ready_study({}), TermThen(3))
     assert not result.is_dropped and len(result.history) == 1
     assert result.stop.kind == "terminated"
 
 
 def test_time_limit_before_the_first_iteration_is_complete(monkeypatch):
-    monkeypatch.setattr(stop_request, "FINISH_S", 0.0)
+    monkeypatch.setattr(stop_request, "GRACE_PERIOD_S", 0.0)
     with pytest.raises(NoIterationError, match="before the first iteration was complete"):
         train(ready_study({}), StopRequest(0.0))
 
 
 def test_time_limit_does_not_wait_for_a_long_iteration(monkeypatch):
-    monkeypatch.setattr(stop_request, "FINISH_S", 0.0)
+    monkeypatch.setattr(stop_request, "GRACE_PERIOD_S", 0.0)
     stop = StopRequest(3600.0)
     seen = []
 

@@ -11,11 +11,11 @@ import pytest
 from cobre.io.storage.atomic import WriteError
 from cobre.runs.files import LOCK_FILE
 from cobre.runs.run_state import is_in_use
-from cobre.study.output_directory import OutputInUseError, output_lock
+from cobre.study.output.output_lock import OutputInUseError, output_lock
 
 HOLD = """
 import sys, pathlib
-from cobre.study.output_directory import output_lock
+from cobre.study.output.output_lock import output_lock
 with output_lock(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -93,7 +93,7 @@ def test_checking_the_lock_does_not_block_a_run(tmp_path, monkeypatch):
     (tmp_path / LOCK_FILE).touch()
     asking = (tmp_path / LOCK_FILE).open("rb")
     fcntl.flock(asking, fcntl.LOCK_SH)
-    monkeypatch.setattr("cobre.study.output_directory.time.sleep", lambda _: asking.close())
+    monkeypatch.setattr("cobre.study.output.output_lock.time.sleep", lambda _: asking.close())
     with output_lock(tmp_path):
         assert asking.closed
         assert is_in_use(tmp_path)

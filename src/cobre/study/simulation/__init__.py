@@ -1,0 +1,1 @@
+"""Simulation of a policy on all ranks, and its tables."""
