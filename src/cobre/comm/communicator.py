@@ -71,6 +71,10 @@ class Communicator(Endpoint):
     `PeerLostError`, `PeerTimeoutError`, `MismatchedCallError`, `AbortedError`. `label` names a call in errors, reports
     and traces; it may differ between ranks.
 
+    A public method calls the native guard, which checks the arguments, records the call and calls the hook of the same
+    name. Where the hooks lead: `StarCollectives` and `HierarchicalCollectives` on tcp (its package docstring gives the
+    reading order), native code on shm (`ShmTransport`), methods of `MpiCommunicator` on mpi.
+
     A backend must define `_allgatherv`, `_allreduce`, `_broadcast`, `_barrier`, `_close` and `_abort`, and may override
     `_translate` and `check_failures`. It may rely on this: arguments are valid, arrays are C-contiguous and in native
     byte order, one thread calls at a time, calls are numbered (`sequence`), and whatever a hook raises is translated,
@@ -103,7 +107,7 @@ class Communicator(Endpoint):
         """
         try:
             done = self._guard.allgatherv(self._allgatherv, send, recv, counts, displs, label)
-        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+        except BaseException as error:  # noqa: BLE001 - any exception ends the call
             self._fail(_ALLGATHERV, error)
         if not done:
             self._validate_and_run_allgatherv(send, recv, counts, displs, label)
@@ -122,7 +126,7 @@ class Communicator(Endpoint):
         """
         try:
             done = self._guard.allreduce(self._allreduce, send, recv, op, label)
-        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+        except BaseException as error:  # noqa: BLE001 - any exception ends the call
             self._fail(_ALLREDUCE, error)
         if not done:
             self._validate_and_run_allreduce(send, recv, op, label)
@@ -142,7 +146,7 @@ class Communicator(Endpoint):
         """
         try:
             done = self._guard.broadcast(self._broadcast, buffer, root, label)
-        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+        except BaseException as error:  # noqa: BLE001 - any exception ends the call
             self._fail(_BROADCAST, error)
         if not done:
             self._validate_and_run_broadcast(buffer, root, label)
@@ -161,14 +165,14 @@ class Communicator(Endpoint):
         """
         try:
             done = self._guard.barrier(self._barrier, label)
-        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+        except BaseException as error:  # noqa: BLE001 - any exception ends the call
             self._fail(_BARRIER, error)
         if not done:
             with self._call(_BARRIER, 0, label):
                 self._barrier()
 
     def check_failures(self) -> None:
-        """Raise `AbortedError` if another rank has given up; all ranks call it at the same point of the program.
+        """Raise `AbortedError` if another rank has given up. Collective: call on every rank.
 
         Call it after work that may fail on a single rank: reading a file, preparing data, writing results.
 
@@ -177,7 +181,7 @@ class Communicator(Endpoint):
         this does nothing. A backend need not override it.
         """
 
-    # What a backend must define. Arguments have been checked; arrays are C-contiguous. Either all data arrives, or the
+    # The hooks of a backend. Arguments have been checked; arrays are C-contiguous. Either all data arrives, or the
     # method raises. No caller's array is written before all ranks are known to make the same call (clause 2).
 
     @abstractmethod
@@ -196,8 +200,7 @@ class Communicator(Endpoint):
     def _barrier(self) -> None:
         """Return once every rank has called this."""
 
-    # The guard runs calls of the common form natively. What it does not accept comes here, and is either reported as an
-    # error, or converted to the common form and run after all.
+    # Calls that the native guard does not accept: converted to the common form and run, or reported as an error.
 
     def _validate_and_run_allgatherv(self, send: Any, recv: Any, counts: Any, displs: Any, label: str) -> None:
         self._require_open()

@@ -102,7 +102,7 @@ class Endpoint(ABC):
             self._close()
 
     def abort(self, reason: str) -> None:
-        """Tell all ranks that this one gives up: their present or next call raises `AbortedError` with the reason.
+        """Give up: the present or next call of every other rank raises `AbortedError` with the reason.
 
         On mpi, ends the whole job.
         """
@@ -110,7 +110,7 @@ class Endpoint(ABC):
             self._break(CollectiveFailedError("abort", 0, f"this rank called abort: {reason}", self.sequence), reason)
 
     def give_up(self, error: BaseException) -> None:
-        """Tell the other ranks that this one fails by an exception and will not make its next call.
+        """Abort because of an exception, which the other ranks report.
 
         Leaving the `with` block by an exception does this before it closes the communicator. For programs that borrow a
         communicator, and leave closing it to its owner.
@@ -141,7 +141,7 @@ class Endpoint(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} rank {self._rank} of {self._size}, {self.state}>"
 
-    # What a backend provides.
+    # The hooks of a backend.
 
     @abstractmethod
     def _close(self) -> None:
@@ -157,20 +157,20 @@ class Endpoint(ABC):
             return CollectiveFailedError(operation.title, 0, str(error), self.sequence)
         return error
 
-    # The frame of every call that the native guard does not run.
+    # Calls that the native guard does not run itself.
 
     @contextmanager
     def _call(self, operation: Operation, nbytes: int = 0, label: str = "") -> Iterator[None]:
-        """Run one call that the native guard does not run itself: number, guard and record it."""
+        """Guard, number and record the call that is made in the block."""
         self._begin(operation, nbytes, label)
         try:
             yield
-        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+        except BaseException as error:  # noqa: BLE001 - any exception ends the call
             self._fail(operation, error)
         self._guard.end()
 
     def _begin(self, operation: Operation, nbytes: int, label: object) -> None:
-        # A label is only for display: a wrong type must not make a call fail on one rank alone.
+        # A label is only for display: a wrong type must not make a call fail on one of the ranks.
         text = "" if label is None else str(label)
         if not self._guard.begin(operation, nbytes, text):
             self._raise_unusable()
@@ -180,7 +180,7 @@ class Endpoint(ABC):
             self._raise_unusable()
 
     def _raise_unusable(self) -> NoReturn:
-        """Raise the error that says why no call can be made now."""
+        """Raise the error for the present state, in which no call can be made."""
         state = self._guard.state
         label = self._label()
         if state == "broken":

@@ -97,7 +97,7 @@ class SharedRegion(ABC):
         endpoint = self._endpoint
         try:
             done = endpoint._guard.fence(self._fence, label)
-        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+        except BaseException as error:  # noqa: BLE001 - any exception ends the call
             endpoint._fail(_FENCE, error)
         if not done:
             with endpoint._call(_FENCE, 0, label):

@@ -25,14 +25,14 @@ REDUCIBLE_KINDS = "iufc"
 
 
 def packed_displacements(counts: Sequence[int]) -> tuple[int, ...]:
-    """Return displacements without gaps: rank r's data follows that of rank r - 1."""
+    """Return displacements without gaps: rank r's data follows rank r - 1's."""
     return (0, *accumulate(map(int, counts[:-1])))
 
 
 def check_allgatherv(
     send: Any, recv: Any, counts: Any, displs: Any, rank: int, size: int
 ) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
-    """Send and receive buffer, counts and displacements of `allgatherv` in the common form; raises for bad ones."""
+    """Check the arguments of `allgatherv`, and return buffers, counts and displacements in the common form."""
     name = "allgatherv"
     send_array = check_buffer(name, "send", send, writable=False)
     recv_array = check_buffer(name, "recv", recv, writable=True)
@@ -55,7 +55,7 @@ def check_allgatherv(
 
 
 def check_allreduce(send: Any, recv: Any, op: Any) -> tuple[Array, Array]:
-    """Send and receive buffer of `allreduce` in the common form; raises for bad arguments."""
+    """Check the arguments of `allreduce`, and return the buffers in the common form."""
     name = "allreduce"
     if not isinstance(op, ReduceOp):
         raise UnsupportedReductionError(name, "a ReduceOp (SUM, MIN or MAX)", repr(op))
@@ -121,7 +121,7 @@ def check_reducible(operation: str, dtype: Dtype, op: ReduceOp) -> None:
 
 
 def check_counts_and_displs(operation: str, counts: Any, displs: Any, size: int) -> tuple[tuple[int, int], ...]:
-    """Count and displacement of every rank; raises if parts overlap."""
+    """Return the count and displacement of every rank; raise if parts overlap."""
     elements = _check_integers(operation, "counts", counts, size)
     starts = packed_displacements(elements) if displs is None else _check_integers(operation, "displs", displs, size)
     filled = sorted(

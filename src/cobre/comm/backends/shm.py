@@ -41,16 +41,19 @@ def _not_joined(*_: object) -> None:
 class NativeRegionBackend(Backend):
     """Base of backends whose collectives another object runs, and whose shared regions are native mappings."""
 
-    # Bound to methods of the other object once this rank has joined: methods of this class that call it would add a
-    # Python call to every collective.
+    # Bound to methods of the other object once this rank has joined: hooks that called them would add a Python call to
+    # every collective.
     _allgatherv: Any = _not_joined
     _allreduce: Any = _not_joined
     _broadcast: Any = _not_joined
     _barrier: Any = _not_joined
 
-    def _bind_collectives(self, collectives: object) -> None:
-        for name in ("allgatherv", "allreduce", "broadcast", "barrier"):
-            setattr(self, f"_{name}", getattr(collectives, name))
+    def _bind_collectives(self, collectives: Any) -> None:
+        """Use a `ShmTransport` (native/shm_transport.cpp), `StarCollectives` or `HierarchicalCollectives` as hooks."""
+        self._allgatherv = collectives.allgatherv
+        self._allreduce = collectives.allreduce
+        self._broadcast = collectives.broadcast
+        self._barrier = collectives.barrier
 
     @abstractmethod
     def _fence_region(self, region: ShmRegion) -> None:

@@ -71,8 +71,8 @@ def run(
     on_message: called here with the rank and each line that a rank passes to `send_to_parent`, in that rank's order.
     forward_signals: signals that are forwarded to all ranks when they first arrive here, so that the ranks can end in
     their own way. A second one is forwarded too, as another of these signals if there is one, since the kernel merges
-    equal signals; ranks that have not ended HURRY_GRACE_S later are killed. A third one, or the first one while ranks
-    are being started, stops the run. A run that ends without values after the second or third signal raises
+    equal signals; ranks that have not ended SECOND_SIGNAL_GRACE_S later are killed. A third one, or the first one while
+    ranks are being started, stops the run. A run that ends without values after the second or third signal raises
     `KeyboardInterrupt`; for SIGTERM `TerminatedError`, which is a `KeyboardInterrupt`. Effective only in the main
     thread, the only one in which Python runs signal handlers.
     preload: names of modules that all ranks need; they are imported once, before ranks are forked. If one of them
@@ -101,14 +101,14 @@ def _run_function(request: "_LaunchRequest", task: FunctionTask, signals: Sequen
     with ExitStack() as stack:
         with forwarding_signals(signals, forwarder):
             supervisor = stack.enter_context(_started(request, task, Startup.of_this_process()))
-            forwarder.hurry = supervisor.hurry
+            forwarder.on_second_signal = supervisor.kill_after_grace
             forwarder.send_to_ranks = supervisor.forward
             try:
                 _finish(request, supervisor)
             except WorkerError as error:
-                if forwarder.second is None:
+                if forwarder.second_signal is None:
                     raise
-                raise stop_exception(forwarder.second) from error
+                raise stop_exception(forwarder.second_signal) from error
         # Read while the ranks' result files are open: leaving the stack closes them.
         return values(supervisor.ended)
 
@@ -189,8 +189,8 @@ def _started(request: _LaunchRequest, task: Task, startup: Startup) -> Iterator[
     if not sys.executable:
         raise InitializationFailedError(
             request.backend,
-            "ranks are processes of the Python interpreter, and this program does not know where that is "
-            "(sys.executable is empty, as in programs that embed Python): set sys.executable, or work in one process",
+            "cannot start ranks: sys.executable is empty, as in programs that embed Python; set it to the path of the "
+            "interpreter, or work in one process",
         )
     # The stack unwinds in reverse: first the supervisor, which kills what still runs; then the fork server, the parent
     # of the ranks; then the reaper, which must outlive both; then the lifeline and the files.
@@ -260,7 +260,7 @@ def _advice_for(error: OSError) -> str:
     if error.errno in (errno.ENOMEM, errno.ENOSPC):
         return "there is too little memory for them: try fewer ranks"
     if error.errno == errno.EFBIG:
-        return "raise the limit on the size of files (ulimit -f), which holds for what ranks exchange in memory, too"
+        return "raise the limit on the size of files (ulimit -f), which also applies to memory that ranks share"
     if error.filename is not None and error.filename == sys.executable:
         return (
             "ranks are processes of this interpreter, which cannot be run here: allow that, use another one, "
@@ -324,12 +324,13 @@ def first_failure_error(failed: Sequence[RankProcess], size: int) -> WorkerError
     cause, *other_failures = sorted(failed, key=lambda process: _is_secondary(process, failures[process.rank]))
     primary = [other for other in other_failures if not _is_secondary(other, failures[other.rank])]
     failure = failures[cause.rank]
+    all_healthy = not _root_cause_unknown(cause, failure, other_failures)
     parts = [
         f"Run stopped: {_headline(cause, failure)}",
         # A rank that wrote no exception crashed or was killed: the end of its stderr is all there is.
         failure.traceback_text if failure else _stderr_tail(cause),
         *(f"Also, {_headline(other, failures[other.rank])}" for other in primary),
-        _other_ranks_sentence(size - 1 - len(primary), all_healthy=not _hides_a_cause(cause, failure, other_failures)),
+        _other_ranks_sentence(size - 1 - len(primary), all_healthy=all_healthy),
     ]
     inner = original_exception(failure) if failure else None
     return WorkerError(cause.rank, cause.exit_code or 0, inner, "\n".join(filter(None, parts)))
@@ -402,8 +403,8 @@ def _stderr_tail(process: RankProcess) -> str:
     return f"Last lines of its stderr:\n{process.stderr_tail}" if process.stderr_tail else ""
 
 
-def _hides_a_cause(cause: RankProcess, failure: RankFailure | None, other_failures: Sequence[RankProcess]) -> bool:
-    """Return whether all errors are consequences, and some rank had to be stopped without one: that rank hung."""
+def _root_cause_unknown(cause: RankProcess, failure: RankFailure | None, other_failures: Sequence[RankProcess]) -> bool:
+    """Return whether all errors are consequences, and some rank had to be stopped without an error: it hung."""
     return _is_secondary(cause, failure) and any(other.was_stopped for other in other_failures)
 
 

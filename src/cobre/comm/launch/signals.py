@@ -109,13 +109,13 @@ class SignalForwarder:
 
     A rank that has not been started yet would not get the signal, and the run would wait for it.
 
-    send_to_ranks: set when all ranks have been started. hurry: called after the second signal was sent. second: that
-    signal, once it was received.
+    send_to_ranks: set when all ranks have been started. on_second_signal: called after the second signal was sent.
+    second_signal: None until it is received.
     """
 
     send_to_ranks: Callable[[signal.Signals], None] | None = None
-    hurry: Callable[[], None] | None = None
-    second: signal.Signals | None = None
+    on_second_signal: Callable[[], None] | None = None
+    second_signal: signal.Signals | None = None
 
     def __init__(self, signals: Sequence[signal.Signals]) -> None:
         self._signals = signals
@@ -129,9 +129,9 @@ class SignalForwarder:
             self._first = signum
             self.send_to_ranks(signum)
             return
-        self.second = signum
+        self.second_signal = signum
         # As another signal than the first, where there is one: the kernel keeps one pending signal of each kind, and a
         # rank that had no core since the first would get one of the two.
         self.send_to_ranks(next((other for other in self._signals if other is not self._first), signum))
-        if self.hurry is not None:
-            self.hurry()
+        if self.on_second_signal is not None:
+            self.on_second_signal()

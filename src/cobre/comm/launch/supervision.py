@@ -236,10 +236,9 @@ class RankStarter:
 
 logger = logging.getLogger("cobre.comm")
 
-
 POLL_S = 0.05  # between two looks at processes that have no pidfd
-FAILURE_GRACE_S = 2.0  # for the other ranks to raise errors of their own, which name the cause
-HURRY_GRACE_S = 15.0  # for ranks that were told twice to end, and may have a large policy to write
+FAILURE_GRACE_S = 2.0  # for the other ranks to raise their errors, which name the cause
+SECOND_SIGNAL_GRACE_S = 15.0  # after a second signal: a rank may have a large policy to write
 KILL_GRACE_S = 30.0  # SIGKILL cannot be ignored, but it does not reach a process in an uninterruptible sleep
 
 
@@ -253,7 +252,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._running: list[RankProcess] = []
         self._any_failed = False
-        self._is_hurried = False
+        self._kills_after_grace = False
         # A signal handler that only sets a deadline does not end a wait that has none: Python resumes it.
         self._wake_reader, self._wake_writer = os.pipe()
         self._selector.register(self._wake_reader, selectors.EVENT_READ, (self._woken, None))
@@ -288,21 +287,21 @@ class Supervisor:
     def watch(self, deadline: float | None) -> bool:
         """Wait until all ranks have ended or one has failed; False if the deadline came first.
 
-        After `hurry` until all ranks have ended, in whatever way; those that do not are killed.
+        After `kill_after_grace`, wait until all ranks have ended or have been killed.
         """
 
         def is_done() -> bool:
-            return not self._running or self._any_failed or self._is_hurried
+            return not self._running or self._any_failed or self._kills_after_grace
 
         if not self._handle_events_until(is_done, deadline):
             return False
-        if self._is_hurried and not self._handle_events_for(HURRY_GRACE_S):
+        if self._kills_after_grace and not self._handle_events_for(SECOND_SIGNAL_GRACE_S):
             self._kill()
         return True
 
-    def hurry(self) -> None:
-        """Give ranks that have been told to end HURRY_GRACE_S; called by a signal handler, while `watch` waits."""
-        self._is_hurried = True
+    def kill_after_grace(self) -> None:
+        """Let `watch` kill all ranks that still run after SECOND_SIGNAL_GRACE_S; called by a signal handler."""
+        self._kills_after_grace = True
         os.write(self._wake_writer, b"!")
 
     def stop_after_failure(self) -> None:

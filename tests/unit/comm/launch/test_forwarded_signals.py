@@ -87,13 +87,13 @@ def test_two_signals_at_once_are_both_forwarded():
 
 def test_second_signal_reaches_ranks_as_another_one_than_the_first():
     """The kernel keeps one pending signal of each kind."""
-    sent, hurried = [], []
+    sent, second_calls = [], []
     forwarder = SignalForwarder(BOTH)
-    forwarder.send_to_ranks, forwarder.hurry = sent.append, lambda: hurried.append(True)
+    forwarder.send_to_ranks, forwarder.on_second_signal = sent.append, lambda: second_calls.append(True)
     forwarder(signal.SIGINT)
-    assert (sent, hurried, forwarder.second) == ([signal.SIGINT], [], None)
+    assert (sent, second_calls, forwarder.second_signal) == ([signal.SIGINT], [], None)
     forwarder(signal.SIGINT)
-    assert (sent, hurried, forwarder.second) == ([signal.SIGINT, signal.SIGTERM], [True], signal.SIGINT)
+    assert (sent, second_calls, forwarder.second_signal) == ([signal.SIGINT, signal.SIGTERM], [True], signal.SIGINT)
 
 
 def test_repeated_sigterm_is_forwarded_once(monkeypatch):

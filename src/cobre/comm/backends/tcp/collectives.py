@@ -15,8 +15,8 @@ from cobre._native import CallGuard, ShmRegion
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.backends.shm import NativeRegionBackend, ShmCommunicator, ShmSharedRegion
 from cobre.comm.backends.tcp.node_group import NO_RING, NodeGroup, Nodes
-from cobre.comm.backends.tcp.transport.base import NO_DATA, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.ring import Ring
+from cobre.comm.backends.tcp.transport.star import EMPTY, SMALL_BYTES, DeferredCopy, StarTransport
 from cobre.comm.backends.tcp.wire.protocol import NO_DTYPE, call_header, describe_dtype, hash_counts
 from cobre.comm.config import ShmConfig
 from cobre.comm.endpoint import Endpoint
@@ -38,7 +38,7 @@ class StarCollectives:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: StarTransport,
         guard: CallGuard,
         rank: int,
         size: int,
@@ -73,7 +73,7 @@ class StarCollectives:
         local, starts = as_bytes(send), packed_displacements(elements) if displs is None else displs
         targets = part_views(recv, elements, starts)
         if is_small:
-            parts = self._transport.gather(sequence, header, local, [len(target) for target in targets])
+            parts = self._transport.gather_inline(sequence, header, local, [len(target) for target in targets])
             for target, part in zip(targets, parts, strict=True):
                 target[:] = part
         else:
@@ -82,7 +82,7 @@ class StarCollectives:
             copy = DeferredCopy() if in_place else DeferredCopy(local, targets[self._rank])
             if in_ring and self._ring is not None:
                 self._compare_calls(sequence, header)
-                self._ring.gather(sequence, (local,), lambda ranks: [targets[rank] for rank in ranks], copy)
+                self._ring.gather_blocks(sequence, (local,), lambda ranks: [targets[rank] for rank in ranks], copy)
             else:
                 self._transport.gather_stream(sequence, header, (local,), targets, copy)
         self._transport.end(sequence)
@@ -101,7 +101,7 @@ class StarCollectives:
             reduction=op,
         )
         if is_small:
-            self._transport.reduce(sequence, header, send, recv, op)
+            self._transport.reduce_inline(sequence, header, send, recv, op)
         else:
             self._transport.reduce_stream(sequence, header, send, recv, op)
         self._transport.end(sequence)
@@ -122,9 +122,9 @@ class StarCollectives:
         )
         if in_ring and self._ring is not None:
             self._compare_calls(sequence, header)
-            self._ring.broadcast(sequence, as_bytes(buffer), root)
+            self._ring.broadcast_block(sequence, as_bytes(buffer), root)
         else:
-            broadcast = self._transport.broadcast if is_small else self._transport.broadcast_stream
+            broadcast = self._transport.broadcast_inline if is_small else self._transport.broadcast_stream
             broadcast(sequence, header, as_bytes(buffer), root)
         self._transport.end(sequence)
 
@@ -162,13 +162,13 @@ class StarCollectives:
         sequence = self._begin_call(operation)
         described = NO_DTYPE if dtype is None else describe_dtype(dtype)
         header = call_header(sequence, operation, inline_bytes=len(local), count=count, total=count, dtype=described)
-        flags = self._transport.gather(sequence, header, memoryview(local), (len(local),) * self._size)
+        flags = self._transport.gather_inline(sequence, header, memoryview(local), (len(local),) * self._size)
         self._transport.end(sequence)
         return flags
 
     def _compare_calls(self, sequence: int, header: bytes) -> None:
         """Wait until all ranks have made this call: a gather without data."""
-        self._transport.gather(sequence, header, NO_DATA, self._no_sizes)
+        self._transport.gather_inline(sequence, header, EMPTY, self._no_sizes)
 
     def _begin_call(self, operation: int) -> int:
         sequence = self._guard.sequence
@@ -215,7 +215,7 @@ class HierarchicalCollectives:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: StarTransport,
         node: NodeGroup,
         nodes: Nodes,
         guard: CallGuard,
@@ -259,11 +259,11 @@ class HierarchicalCollectives:
 
     def _gather_small(self, sequence: int, header: Header, send: Array, targets: Sequence[memoryview]) -> None:
         sizes = [len(target) for target in targets]
-        local = self._gather_node(as_octets(send), [sizes[rank] for rank in self._node.ranks])
-        self._node_arrived()
+        local = self._concatenate_in_node(as_octets(send), [sizes[rank] for rank in self._node.ranks])
+        self._end_node_phase()
         remote = np.empty(sum(sizes) - local.size, np.uint8)
         if self._node.is_leader:
-            parts = self._transport.gather(sequence, header(inline_bytes=local.size), view_of(local), sizes)
+            parts = self._transport.gather_inline(sequence, header(inline_bytes=local.size), view_of(local), sizes)
             view_of(remote)[:] = b"".join([parts[rank] for rank in self._remote_ranks])
         self._shared.broadcast(remote, 0)
         _scatter(local, [targets[rank] for rank in self._node.ranks])
@@ -283,7 +283,7 @@ class HierarchicalCollectives:
             targets, copy = part_views(recv, elements, starts), DeferredCopy()
             local = [targets[rank] for rank in local_ranks]
             if self._ring is not None and recv.itemsize * sum(elements) >= self._ring_threshold_bytes:
-                self._ring.gather(sequence, local, lambda ranks: [targets[rank] for rank in ranks], copy)
+                self._ring.gather_blocks(sequence, local, lambda ranks: [targets[rank] for rank in ranks], copy)
             else:
                 self._transport.gather_stream(sequence, header(inline_bytes=0), local, targets, copy)
         self._shared.broadcast_parts(
@@ -306,11 +306,11 @@ class HierarchicalCollectives:
                 result[chunk] = self._reduce_chunk(sequence, header, operand[chunk], op)
 
     def _reduce_chunk(self, sequence: int, header: Header, operand: Array, op: ReduceOp) -> Array:
-        operands = self._gather_node(operand, [operand.size] * len(self._node.ranks))
-        self._node_arrived()
+        operands = self._concatenate_in_node(operand, [operand.size] * len(self._node.ranks))
+        self._end_node_phase()
         result = np.empty_like(operand)
         if self._node.is_leader:
-            self._transport.reduce(sequence, header(inline_bytes=operands.nbytes), operands, result, op)
+            self._transport.reduce_inline(sequence, header(inline_bytes=operands.nbytes), operands, result, op)
         self._shared.broadcast(result, 0)
         return result
 
@@ -328,10 +328,10 @@ class HierarchicalCollectives:
     def _broadcast_small(self, sequence: int, header: Header, buffer: memoryview, root: int) -> None:
         data = np.frombuffer(bytearray(buffer), np.uint8)  # a copy: the caller's buffer is written only after GO
         self._copy_within_root_node(data, root)
-        self._node_arrived()
+        self._end_node_phase()
         if self._node.is_leader:
             inline_bytes = data.size if root in self._node.ranks else 0
-            self._transport.broadcast(sequence, header(inline_bytes=inline_bytes), view_of(data), root)
+            self._transport.broadcast_inline(sequence, header(inline_bytes=inline_bytes), view_of(data), root)
         self._shared.broadcast(data, 0)
         if self._rank != root:
             buffer[:] = view_of(data)
@@ -341,7 +341,7 @@ class HierarchicalCollectives:
         self._copy_within_root_node(buffer, root)
         if self._node.is_leader:
             if self._ring is not None and buffer.nbytes >= self._ring_threshold_bytes:
-                self._ring.broadcast(sequence, as_bytes(buffer), root)
+                self._ring.broadcast_block(sequence, as_bytes(buffer), root)
             else:
                 self._transport.broadcast_stream(sequence, header(inline_bytes=0), as_bytes(buffer), root)
         if root in self._node.ranks:
@@ -361,10 +361,10 @@ class HierarchicalCollectives:
         with self._call(Operation.BARRIER) as sequence:
             self._shared.barrier()
             if not self._is_single_node:
-                self._node_arrived()
+                self._end_node_phase()
                 if self._node.is_leader:
                     header = call_header(sequence, Operation.BARRIER)
-                    self._transport.gather(sequence, header, NO_DATA, self._no_sizes)
+                    self._transport.gather_inline(sequence, header, EMPTY, self._no_sizes)
                 self._shared.barrier()
 
     # Regions, and the ranks of this node.
@@ -406,12 +406,12 @@ class HierarchicalCollectives:
         """Return the ranks of all nodes that have failed to allocate; the same list everywhere. Collective."""
         flags = np.full(self._size, failed_here, np.uint8)
         if not self._is_single_node:
-            self._node_arrived()
+            self._end_node_phase()
             if self._node.is_leader:
                 local = bytes(flags[: len(self._node.ranks)])
                 header = _header(sequence, operation, dtype, total)(inline_bytes=len(local))
                 view_of(flags)[:] = b"".join(
-                    self._transport.gather(sequence, header, memoryview(local), (1,) * self._size)
+                    self._transport.gather_inline(sequence, header, memoryview(local), (1,) * self._size)
                 )
             self._shared.broadcast(flags, 0)
         return [int(rank) for rank in np.flatnonzero(flags)]
@@ -441,11 +441,8 @@ class HierarchicalCollectives:
             progress.waits_inside_node = False
         self._transport.end(sequence)
 
-    def _node_arrived(self) -> None:
-        """Note that all ranks of this node have arrived.
-
-        From now on they wait for their leader, and it for other nodes.
-        """
+    def _end_node_phase(self) -> None:
+        """Note that all ranks of this node have arrived: they now wait for their leader, and it for other nodes."""
         # The hard limit is suspended inside the node: only the coordinator sees which node is late, and its record,
         # which names the ranks, must come first.
         self._transport.progress.waits_inside_node = False
@@ -454,11 +451,11 @@ class HierarchicalCollectives:
     def _agree(self, sequence: int, header: Header) -> None:
         """Make sure that all ranks make the same call, before a large payload is received into a caller's buffer."""
         self._shared.barrier()
-        self._node_arrived()
+        self._end_node_phase()
         if self._node.is_leader:
-            self._transport.gather(sequence, header(inline_bytes=0), NO_DATA, self._no_sizes)
+            self._transport.gather_inline(sequence, header(inline_bytes=0), EMPTY, self._no_sizes)
 
-    def _gather_node(self, local: Array, counts: Sequence[int]) -> Array:
+    def _concatenate_in_node(self, local: Array, counts: Sequence[int]) -> Array:
         """Return the data of this node's ranks, concatenated."""
         gathered = np.empty(sum(counts), local.dtype)
         self._shared.allgatherv(local, gathered, counts, packed_displacements(counts))

@@ -32,7 +32,6 @@ from cobre.comm.backends.tcp.rendezvous.connector import Connector
 from cobre.comm.backends.tcp.rendezvous.handshake import load_secret
 from cobre.comm.backends.tcp.rendezvous.listener import client_context, server_context
 from cobre.comm.backends.tcp.rendezvous.ring import UnreachableError, connect_ring
-from cobre.comm.backends.tcp.transport.base import Transport
 from cobre.comm.backends.tcp.transport.channel import (
     LinkLostError,
     configure_control_socket,
@@ -42,6 +41,7 @@ from cobre.comm.backends.tcp.transport.channel import (
 )
 from cobre.comm.backends.tcp.transport.coordinator import CoordinatorTransport
 from cobre.comm.backends.tcp.transport.ring import Ring
+from cobre.comm.backends.tcp.transport.star import StarTransport
 from cobre.comm.backends.tcp.transport.waiting import OnWait, WaitPolicy, spin_wait_for
 from cobre.comm.backends.tcp.transport.worker import WorkerTransport
 from cobre.comm.backends.tcp.wire.messages import RING_OFFER_BYTES, FailureRecord, Link, RingOffer
@@ -55,7 +55,7 @@ from cobre.comm.types import Dtype, Operation
 # From a configuration to a connected transport: rendezvous, socket options, channels, liveness monitor, ring.
 
 
-def connect(config: TcpConfig, secret: bytes, on_wait: OnWait) -> Transport:
+def connect(config: TcpConfig, secret: bytes, on_wait: OnWait) -> StarTransport:
     """Join the world that the configuration describes; blocks until all ranks have connected.
 
     secret: by `load_secret`. on_wait: called during long waits in later calls (see `WaitPolicy`). Raises
@@ -91,7 +91,9 @@ def _connect_worker(config: TcpConfig, secret: bytes, wait_policy: WaitPolicy) -
     return WorkerTransport(config.rank, config.size, channel, monitor, wait_policy)
 
 
-def join_ring(transport: Transport, config: TcpConfig, secret: bytes, nodes: Sequence[Sequence[int]]) -> Ring | None:
+def join_ring(
+    transport: StarTransport, config: TcpConfig, secret: bytes, nodes: Sequence[Sequence[int]]
+) -> Ring | None:
     """Connect the leader of this node with its neighbours; None, with a warning, if not all nodes can be connected.
 
     Part of the call in which ranks find their nodes (number 0). A collective of the leaders.
@@ -102,7 +104,7 @@ def join_ring(transport: Transport, config: TcpConfig, secret: bytes, nodes: Seq
 
     def exchange(offer: RingOffer) -> list[RingOffer]:
         header = call_header(0, Operation.JOIN, inline_bytes=RING_OFFER_BYTES)
-        parts = transport.gather(0, header, memoryview(offer.pack()), sizes)
+        parts = transport.gather_inline(0, header, memoryview(offer.pack()), sizes)
         return [RingOffer.parse(bytes(parts[leader])) for leader in leaders]
 
     try:
@@ -123,7 +125,7 @@ def join_ring(transport: Transport, config: TcpConfig, secret: bytes, nodes: Seq
     return Ring(transport, channels[0], channels[1], nodes, position)
 
 
-_transports: "weakref.WeakSet[Transport]" = weakref.WeakSet()
+_transports: "weakref.WeakSet[StarTransport]" = weakref.WeakSet()
 
 
 class TcpCommunicator(NativeRegionBackend):
@@ -190,7 +192,7 @@ class TcpCommunicator(NativeRegionBackend):
         """Close, and raise a startup error: a rank was lost after all had connected, before nodes were known."""
         translated = self._translate(error, Operation.JOIN)
         if isinstance(error, JoinFailure):  # seen by this rank alone; the others would name it without a reason
-            self._transport.abort(f"rank {self._rank}: {error}", Peer.of_this_process(self._rank))
+            self._transport.monitor.abort(f"rank {self._rank}: {error}", Peer.of_this_process(self._rank))
         self.close()
         if isinstance(error, JoinFailure) or translated is not error:
             raise InitializationFailedError("tcp", getattr(translated, "message", str(translated))) from error
@@ -215,7 +217,7 @@ class TcpCommunicator(NativeRegionBackend):
             self._node.close()
 
     def _abort(self, reason: str) -> None:
-        failure = self._transport.abort(reason, Peer.of_this_process(self._rank))
+        failure = self._transport.monitor.abort(reason, Peer.of_this_process(self._rank))
         if self._node is not None:
             self._node.abort(self._failure or failure)
 
@@ -249,7 +251,7 @@ def _last_label(guard: CallGuard) -> str:
     return calls[-1][3] if calls else ""
 
 
-def _close_in_children(transport: Transport) -> None:
+def _close_in_children(transport: StarTransport) -> None:
     """Close the connections in forked children: while a child holds copies, no peer notices this process's death."""
     _watch_forks()
     _transports.add(transport)

@@ -90,15 +90,12 @@ class ControlLink:
                 del self._unsent[: self._sock.send(self._unsent)]
 
 
-# Maps failure records to the errors of the contract.
-
-
-# What the kernel reports if packets are lost on the way: the peer itself may be alive.
+# Errno values of lost packets: the peer itself may be alive.
 UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN)
 
 
 class WorldFailedError(Exception):
-    """A collective cannot complete because the world has failed; `failure` says why. Internal to this backend."""
+    """A collective cannot complete because the world has failed. Internal to this backend."""
 
     def __init__(self, failure: FailureRecord) -> None:
         super().__init__(failure)
@@ -115,11 +112,10 @@ def is_unreachable(error: OSError | None) -> bool:
     return error is not None and error.errno in UNREACHABLE
 
 
-# The contents of a rank's heartbeats: which call it is in, and which ranks it waits for.
-
-
 class Progress:
-    """Progress of this rank in the sequence of calls. Written by the caller's thread, read by the monitor's.
+    """Progress of this rank in the sequence of calls, the content of its heartbeats.
+
+    Written by the caller's thread, read by the monitor's.
 
     There is no lock: each field is one number or one reference, written by one thread and read atomically by the other.
     A heartbeat that mixes two calls is corrected by the next; no decision rests on a single one.
@@ -155,26 +151,26 @@ class Progress:
 MAX_INTERVAL_S = 1.0
 RECHECK_S = 0.25  # how soon a known departure is checked again, while no rank is in a call
 
-# How long the end of a data connection waits for the control connection to say why. The two are separate streams: the
-# kernel closes both when a process dies, but nothing orders what they deliver here.
-EXPLANATION_S = 0.5
+# How long the end of a data connection waits for an explanation on the control connection. The two are separate
+# streams: the kernel closes both when a process dies, but they may deliver in either order.
+DISCONNECT_GRACE_S = 0.5
 
 
 def _ignore(_failure: FailureRecord) -> None:
     """Do nothing: the default `on_failure`, when there is no other thread to wake."""
 
 
-def earlier_failure(recorded: FailureRecord | None, found: FailureRecord) -> FailureRecord:
+def applicable_failure(recorded: FailureRecord | None, detected: FailureRecord) -> FailureRecord:
     """Return the failure that the present call raises: a record that affects only later calls does not explain it."""
-    return found if recorded is None or recorded.sequence > found.sequence else recorded
+    return detected if recorded is None or recorded.sequence > detected.sequence else recorded
 
 
 class LivenessMonitor(ABC):
     """The control connections of one rank, by the rank at the other end, and the thread that reads them.
 
-    Two threads use it. The monitor's own thread sends heartbeats, reads frames and looks for ranks that have died or
-    fallen silent. The caller's thread, inside a collective, asks (`check`, `silent`, `diagnose_disconnect`) and may
-    read frames itself.
+    Two threads use it. The monitor's thread sends heartbeats, reads frames and looks for ranks that have died or fallen
+    silent. The caller's thread, inside a collective, calls `check`, `silent` and `diagnose_disconnect`, and may read
+    frames itself.
 
     timeout_s: a rank that sends nothing for this long counts as silent.
     """
@@ -216,7 +212,7 @@ class LivenessMonitor(ABC):
         return True
 
     def silent(self, ranks: Collection[int]) -> list[int]:
-        """Return those of the ranks from which nothing has arrived for `timeout_s` seconds."""
+        """Return the ranks from which nothing has arrived for `timeout_s` seconds."""
         # Measured to the last poll of the links, not to now: this process may itself have been stopped in between, and
         # heartbeats that arrived meanwhile have not been read yet.
         limit = self._last_polled - self.timeout_s
@@ -229,9 +225,9 @@ class LivenessMonitor(ABC):
     def diagnose_disconnect(self, rank: int, cause: OSError | None, sequence: int) -> FailureRecord:
         """Return why the data connection of a rank ended; raise `WorldFailedError` if a failure was recorded first.
 
-        Sleeps for up to EXPLANATION_S: a closed socket alone does not tell a crash from an orderly `close`.
+        Sleeps for up to DISCONNECT_GRACE_S: a closed socket looks the same after a crash and after an orderly `close`.
         """
-        deadline = time.monotonic() + EXPLANATION_S
+        deadline = time.monotonic() + DISCONNECT_GRACE_S
         while rank not in self.departed and time.monotonic() < deadline:
             self.check(sequence)
             time.sleep(0.002)
@@ -288,7 +284,7 @@ class LivenessMonitor(ABC):
         return statuses.get(kind, "") + (last and f"; its last known call was {last}")
 
     def _last_call(self, rank: int) -> str:
-        """Return the last call that is known of the rank, in words; empty if there is none.
+        """Describe the rank's last known call; empty if there is none.
 
         A heartbeat is up to a second old, in which a rank can make thousands of calls. That this rank has completed a
         call, however, means that the other one has made it.
@@ -302,7 +298,7 @@ class LivenessMonitor(ABC):
     def set_failure(self, failure: FailureRecord) -> FailureRecord:
         """Make this the failure of the world unless there is one already, and wake the caller's thread.
 
-        Returns the one that counts.
+        Returns the failure of the world.
         """
         with self._lock:
             if self.failure is None:
@@ -311,7 +307,7 @@ class LivenessMonitor(ABC):
                     # Never read, so the descriptor stays readable: each later poll returns at once, and no
                     # wake-up can get lost between a check and the poll that follows it.
                     os.write(self._waker, b"x")
-        # Outside the lock: the callback wakes the ranks of this node, which may ask for the failure in turn.
+        # Outside the lock: the callback wakes the ranks of this node, which may read the failure in turn.
         self.on_failure(self.failure)
         return self.failure
 
@@ -366,7 +362,7 @@ class LivenessMonitor(ABC):
                 for tag, payload in frames or ():
                     self._handle(rank, tag, payload)
         except ProtocolError:
-            frames = None  # a peer that sends garbage on an authenticated connection is as good as dead
+            frames = None  # a protocol error on an authenticated connection counts as the failure of the peer
         except OSError as error:
             # Not a failure yet: the rank may have made all its calls, and its last data may still be in flight.
             self.departed.setdefault(rank, FailureKind.SILENT if is_unreachable(error) else FailureKind.DIED)
@@ -392,13 +388,13 @@ class LivenessMonitor(ABC):
             if rank not in self.departed:
                 link.send(Tag.HEARTBEAT, payload)
 
-    @abstractmethod
     def abort(self, text: str, me: Peer) -> FailureRecord:
-        """Tell all other ranks that this one gives up; returns the failure that they will raise."""
+        """Report that this rank gives up; returns the failure that the others will raise."""
+        return self.report_failure(FailureRecord(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
 
     @abstractmethod
     def report_failure(self, failure: FailureRecord) -> FailureRecord:
-        """Tell all other ranks of a failure that this one has found; returns the one that they will raise."""
+        """Report a failure that this rank has detected; returns the one that the others will raise."""
 
     @abstractmethod
     def _handle_failure(self, rank: int, tag: Tag, failure: FailureRecord) -> None: ...
@@ -414,7 +410,7 @@ class CoordinatorMonitor(LivenessMonitor):
     """Rank 0's monitor. One rank decides, so that all ranks raise the same error, whichever of them saw it first."""
 
     def __init__(self, links: Mapping[int, ControlLink], progress: Progress, timeout_s: float) -> None:
-        # A poller for the caller's thread alone: a poll object must not be used by two threads at once.
+        # A separate poller for the caller's thread: two threads must not use one poll object at once.
         self._arrivals = select.poll()
         for link in links.values():
             self._arrivals.register(link.fd, select.POLLIN)
@@ -453,7 +449,7 @@ class CoordinatorMonitor(LivenessMonitor):
         ]
 
     def broadcast_failure(self, failure: FailureRecord) -> FailureRecord:
-        """Record the failure, unless there is one already, and send it to every worker; returns the one that counts."""
+        """Record the failure, unless there is one, and send it to every worker; returns the failure of the world."""
         recorded = self.set_failure(failure)
         if recorded is failure:  # only the thread whose record won sends it, and only once
             payload = failure.pack()
@@ -461,13 +457,9 @@ class CoordinatorMonitor(LivenessMonitor):
                 link.send(Tag.FAILURE, payload)
         return recorded
 
-    def abort(self, text: str, me: Peer) -> FailureRecord:
-        """Tell every worker that rank 0 gives up."""
-        return self.report_failure(FailureRecord(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
-
     def report_failure(self, failure: FailureRecord) -> FailureRecord:
-        """Declare what the ranks of this node have found in their shared memory."""
-        return earlier_failure(self.broadcast_failure(failure), failure)
+        """Declare a failure to all workers."""
+        return applicable_failure(self.broadcast_failure(failure), failure)
 
     def _handle_failure(self, rank: int, tag: Tag, failure: FailureRecord) -> None:
         if tag is not Tag.ABORT:
@@ -482,7 +474,7 @@ class CoordinatorMonitor(LivenessMonitor):
 
         While rank 0 waits for other nodes in a collective, the waiting thread decides: it sees the data connections,
         and with them whether the last bytes of a rank that died are still on their way. Otherwise some worker may be
-        waiting for the rank that is lost, and only this thread can know.
+        waiting for the rank that is lost, and only this thread can notice.
         """
         progress = self.progress
         next_call = progress.completed + 1
@@ -512,16 +504,12 @@ class CoordinatorMonitor(LivenessMonitor):
 class WorkerMonitor(LivenessMonitor):
     """The monitor of a rank other than 0."""
 
-    def abort(self, text: str, me: Peer) -> FailureRecord:
-        """Tell the coordinator that this rank gives up; it declares the failure to the others."""
-        return self.report_failure(FailureRecord(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
-
     def report_failure(self, failure: FailureRecord) -> FailureRecord:
         """Report a failure to the coordinator, unless the coordinator has declared one already."""
         # Not recorded here: the coordinator may have declared another one first, and all ranks must raise the same.
         if self.failure is None:
             self.links[0].send(Tag.ABORT, failure.pack())
-        return earlier_failure(self.failure, failure)
+        return applicable_failure(self.failure, failure)
 
     def _handle_failure(self, rank: int, tag: Tag, failure: FailureRecord) -> None:
         if tag is not Tag.FAILURE:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from cobre._native import CallGuard, CollectiveFailure, ShmSegment, ShmTransport
 from cobre.comm.backends.tcp.liveness import Progress
-from cobre.comm.backends.tcp.transport.base import Transport
 from cobre.comm.backends.tcp.transport.ring import MIN_HOSTS, RING_BYTES
+from cobre.comm.backends.tcp.transport.star import StarTransport
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.wire.protocol import ProtocolError, call_header, truncated
 from cobre.comm.config import TcpConfig
@@ -74,7 +74,7 @@ class NodeGroup:
         self.shm.close()
 
 
-def failure_record_of(error: CollectiveFailure, transport: Transport) -> FailureRecord:
+def failure_record_of(error: CollectiveFailure, transport: StarTransport) -> FailureRecord:
     """Return the record of a failure that was found in the node's memory, and report it to the whole world."""
     recorded, sequence = transport.monitor.failure, transport.progress.started
     if recorded is not None and recorded.sequence <= sequence:
@@ -103,7 +103,7 @@ def wake_node(node: NodeGroup, progress: Progress, failure: FailureRecord) -> No
         node.abort(failure)
 
 
-def awaited_ranks(transport: Transport, missing: Sequence[str]) -> Sequence[str]:
+def awaited_ranks(transport: StarTransport, missing: Sequence[str]) -> Sequence[str]:
     """Name the ranks that a node waits for, for progress lines.
 
     They are its own, or those that the coordinator's heartbeats name.
@@ -181,7 +181,7 @@ class Nodes:
         return next(ranks for ranks in self.groups if rank in ranks)
 
 
-def find_nodes(transport: Transport, config: TcpConfig) -> tuple[Nodes, ShmSegment | None]:
+def find_nodes(transport: StarTransport, config: TcpConfig) -> tuple[Nodes, ShmSegment | None]:
     """Return the nodes of a world whose ranks have just connected, and this node's memory, or None if none is shared.
 
     If memory is shared, `join_memory` must follow. The caller ends the call, number 0, that begins here. A collective.
@@ -198,7 +198,7 @@ def find_nodes(transport: Transport, config: TcpConfig) -> tuple[Nodes, ShmSegme
     return nodes, memory
 
 
-def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> None:
+def join_memory(transport: StarTransport, config: TcpConfig, shm: ShmTransport) -> None:
     """Wait until all ranks of this node have joined its memory, in which this one already has its slot."""
     # One more exchange first. The shared memory detects the death of ranks that have a slot; only its connection shows
     # that a rank died earlier, so no rank may wait in the memory until all have a slot.
@@ -210,7 +210,7 @@ def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> N
         transport.progress.waits_inside_node = False
 
 
-def _share_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmSegment | None:
+def _share_memory(transport: StarTransport, config: TcpConfig, nodes: Nodes) -> ShmSegment | None:
     ranks = nodes.node_of(config.rank)
     memory, problem = _create_memory(len(ranks)) if config.rank == ranks[0] else (None, "")
     # Three exchanges: who runs where (above), what to open, who could open it. Only the last makes sharing safe: a rank
@@ -231,10 +231,10 @@ def _share_memory(transport: Transport, config: TcpConfig, nodes: Nodes) -> ShmS
     return None
 
 
-def _exchange(transport: Transport, size: int, local: bytes) -> list[bytes]:
+def _exchange(transport: StarTransport, size: int, local: bytes) -> list[bytes]:
     """Return every rank's bytes, by rank; all ranks must send the same number of bytes. Collective."""
     header = call_header(0, Operation.JOIN, inline_bytes=len(local))
-    return [bytes(part) for part in transport.gather(0, header, memoryview(local), (len(local),) * size)]
+    return [bytes(part) for part in transport.gather_inline(0, header, memoryview(local), (len(local),) * size)]
 
 
 def _create_memory(size: int) -> tuple[ShmSegment | None, str]:

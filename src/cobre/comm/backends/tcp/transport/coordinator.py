@@ -6,9 +6,9 @@ import numpy as np
 
 from cobre._native import fold
 from cobre.comm.backends.tcp.liveness import CoordinatorMonitor, WorldFailedError
-from cobre.comm.backends.tcp.transport.base import NO_DATA, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.ring import CoordinatorWatch
+from cobre.comm.backends.tcp.transport.star import EMPTY, SMALL_BYTES, DeferredCopy, StarTransport
 from cobre.comm.backends.tcp.transport.streams import DataReader, NodeReader, RelayWriter
 from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, CoordinatorWaiter, Waiter, WaitPolicy
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
@@ -226,7 +226,7 @@ class ReductionWindow:
         fold([self._send[span], *operands], self._recv[span], self._op)
 
 
-class CoordinatorTransport(Transport):
+class CoordinatorTransport(StarTransport):
     """Rank 0's transport: a data connection to every worker.
 
     Leaders: the workers whose data connections are in use, one per node; without shared memory, all of them.
@@ -241,7 +241,7 @@ class CoordinatorTransport(Transport):
         monitor: CoordinatorMonitor,
         wait_policy: WaitPolicy,
     ) -> None:
-        super().__init__(monitor, monitor.progress, wait_policy)
+        super().__init__(monitor, wait_policy)
         self._channels = channels
         self._me = me
         self._size = len(channels) + 1
@@ -255,10 +255,11 @@ class CoordinatorTransport(Transport):
 
     def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
         """Return why a data connection ended, and declare it to all workers."""
-        return self.monitor.broadcast_failure(super().diagnose_disconnect(error))
+        monitor, sequence = self.monitor, self.progress.started
+        return monitor.broadcast_failure(monitor.diagnose_disconnect(error.peer.rank, error.cause, sequence))
 
-    def gather(self, sequence: int, header: bytes, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
-        """Collect all workers' bytes and send each of them those of the others."""
+    def gather_inline(self, sequence: int, header: bytes, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+        """Collect the bytes of all ranks and send each worker the others' bytes."""
         # Everything has arrived and all calls agree before the first reply leaves (clause 2).
         self._collect(sequence, header, sizes)
         parts = self._split_by_rank(local, sizes)
@@ -268,7 +269,7 @@ class CoordinatorTransport(Transport):
             self._reply(sequence, leader, go_header(sequence, len(others)) + others)
         return parts
 
-    def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+    def reduce_inline(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Collect the operands, fold them in rank order, and send the result to all workers."""
         sizes = (recv.nbytes,) * self._size
         self._collect(sequence, header, sizes)
@@ -279,7 +280,7 @@ class CoordinatorTransport(Transport):
         for rank in self._inboxes:
             self._reply(sequence, rank, message)
 
-    def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast_inline(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Collect the root's bytes and send them to the others."""
         sizes = [len(buffer) if rank == root else 0 for rank in range(self._size)]
         self._collect(sequence, header, sizes)
@@ -309,7 +310,7 @@ class CoordinatorTransport(Transport):
     def broadcast_stream(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Receive the root's bytes, and relay them while they arrive."""
         self._collect(sequence, header, (0,) * self._size)
-        self._relay(sequence, [buffer if rank == root else NO_DATA for rank in range(self._size)], DeferredCopy())
+        self._relay(sequence, [buffer if rank == root else EMPTY for rank in range(self._size)], DeferredCopy())
 
     def reduce_stream(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Receive operands, fold and send results concurrently, chunk by chunk through a bounded window."""
@@ -411,7 +412,7 @@ class CoordinatorTransport(Transport):
 
     def _split_by_rank(self, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Split our own payload and the small ones that have arrived into the parts of single ranks."""
-        parts = [NO_DATA] * self._size
+        parts = [EMPTY] * self._size
         payloads = {0: local} | {leader: inbox.payload for leader, inbox in self._inboxes.items()}
         for leader, payload in payloads.items():
             offset = 0

@@ -5,15 +5,15 @@ and then forwards every block that arrives, except its right neighbour's own: ea
 In a broadcast the root's block goes around until it has reached the host before the root. Bytes are forwarded as they
 arrive, not block by block, so that unequal blocks cost no more than equal ones.
 
-The coordinator has compared the calls before (`Transport.gather`), so that nothing is sent for calls that differ. It
-watches its connection to every host until that host is DONE: the death of a host is found as quickly as in the star,
-and once the coordinator has completed a call, so can all others, even if a rank dies then.
+The coordinator has compared the calls before (`StarTransport.gather_inline`), so that nothing is sent for calls that
+differ. It watches its connection to every host until that host is DONE: the death of a host is found as quickly as in
+the star, and once the coordinator has completed a call, so can all others, even if a rank dies then.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from cobre.comm.backends.tcp.transport.base import SMALL_BYTES, DeferredCopy, Transport, Watch
 from cobre.comm.backends.tcp.transport.channel import MAX_VIEWS, Channel
+from cobre.comm.backends.tcp.transport.star import SMALL_BYTES, DeferredCopy, StarTransport, Watch
 from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, Waiter
 from cobre.comm.backends.tcp.wire.protocol import (
     DONE_BYTES,
@@ -100,7 +100,7 @@ class Ring:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: StarTransport,
         left: Channel,
         right: Channel,
         nodes: Sequence[Sequence[int]],
@@ -112,7 +112,7 @@ class Ring:
         self._nodes = nodes
         self._position = position
 
-    def gather(
+    def gather_blocks(
         self, sequence: int, local: Block, block_of: Callable[[Sequence[int]], Block], copy: DeferredCopy
     ) -> None:
         """Send this host's block and receive all others. block_of: where the block of a host's ranks goes."""
@@ -125,7 +125,7 @@ class Ring:
         # The last block to arrive is the right neighbour's own.
         self._move(sequence, split_into_frames(sequence, local), incoming, sum(map(len, blocks[:-1])), copy)
 
-    def broadcast(self, sequence: int, buffer: memoryview, root: int) -> None:
+    def broadcast_block(self, sequence: int, buffer: memoryview, root: int) -> None:
         """Send the root's bytes, or receive them and forward them, unless the next host is the root's."""
         root_position = next(position for position, ranks in enumerate(self._nodes) if root in ranks)
         items = split_into_frames(sequence, (buffer,))

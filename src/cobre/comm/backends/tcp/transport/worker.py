@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from cobre.comm.backends.tcp.liveness import WorkerMonitor, is_unreachable
-from cobre.comm.backends.tcp.transport.base import NO_DATA, SMALL_BYTES, DeferredCopy, Transport
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.ring import WorkerWatch
+from cobre.comm.backends.tcp.transport.star import EMPTY, SMALL_BYTES, DeferredCopy, StarTransport
 from cobre.comm.backends.tcp.transport.streams import ReplyReader, Writer
 from cobre.comm.backends.tcp.transport.waiting import READ, WRITE, Waiter, WaitPolicy, WorkerWaiter
 from cobre.comm.backends.tcp.wire.messages import FailureKind, FailureRecord
@@ -17,12 +17,12 @@ from cobre.comm.types import Array, ReduceOp
 from cobre.comm.validation import as_bytes
 
 COORDINATOR = (0,)
-# How long the end of a neighbour's connection waits for the coordinator's verdict, which takes up to EXPLANATION_S
+# How long the end of a neighbour's connection waits for the coordinator's verdict, which takes up to DISCONNECT_GRACE_S
 # itself. The whole time passes only if nothing but the connection was lost.
 VERDICT_S = 2.0
 
 
-class WorkerTransport(Transport):
+class WorkerTransport(StarTransport):
     """The transport of a rank other than 0: one data connection, to the coordinator."""
 
     monitor: WorkerMonitor
@@ -35,13 +35,13 @@ class WorkerTransport(Transport):
         monitor: WorkerMonitor,
         wait_policy: WaitPolicy,
     ) -> None:
-        super().__init__(monitor, monitor.progress, wait_policy)
+        super().__init__(monitor, wait_policy)
         self._local_ranks: tuple[int, ...] = (rank,)  # the ranks for which this one sends
         self._size = size
         self._channel = channel
         self._reply_buffer = memoryview(bytearray(GO_HEADER.size + SMALL_BYTES))
 
-    def gather(self, sequence: int, header: bytes, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    def gather_inline(self, sequence: int, header: bytes, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Send this node's bytes and receive those of all others."""
         reply = self._request(sequence, header, local, sum(sizes) - len(local))
         parts, offset, local_offset = [], 0, 0
@@ -54,17 +54,17 @@ class WorkerTransport(Transport):
             offset += nbytes
         return parts
 
-    def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+    def reduce_inline(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Send this node's operands and receive the result."""
         as_bytes(recv)[:] = self._request(sequence, header, as_bytes(send), recv.nbytes)
 
-    def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast_inline(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Send the root's bytes, or receive them."""
         if root in self._local_ranks:
             # The root waits for GO too: until then another rank may turn out to have made a different call.
             self._request(sequence, header, buffer, 0)
         else:
-            buffer[:] = self._request(sequence, header, NO_DATA, len(buffer))
+            buffer[:] = self._request(sequence, header, EMPTY, len(buffer))
 
     def gather_stream(
         self,
@@ -151,9 +151,9 @@ class WorkerTransport(Transport):
 
         The coordinator knows more about a neighbour, and usually declares its failure before this rank has to.
         """
-        if error.peer.rank == 0:
-            return super().diagnose_disconnect(error)
         sequence, monitor = self.progress.started, self.monitor
+        if error.peer.rank == 0:
+            return monitor.diagnose_disconnect(0, error.cause, sequence)
         deadline = time.monotonic() + VERDICT_S
         # A coordinator whose heartbeats are late may be the reason why the neighbour has left. Then the loss of the
         # coordinator is the cause, which is known at the timeout at the latest.

@@ -11,23 +11,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from cobre.comm.backends.tcp.liveness import LivenessMonitor, Progress
+from cobre.comm.backends.tcp.liveness import LivenessMonitor
 from cobre.comm.backends.tcp.transport.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.transport.streams import Writer
 from cobre.comm.backends.tcp.transport.waiting import OVERDUE_GRACE_S, WRITE, Waiter, WaitPolicy
 from cobre.comm.backends.tcp.wire.messages import FailureRecord
-from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
 
 SMALL_BYTES = 32 * 1024  # of all ranks together; up to here one round trip beats two streams
 COPY_BYTES = 1 << 20
-NO_DATA = memoryview(b"")
+EMPTY = memoryview(b"")
 
 
 class DeferredCopy:
     """Copy of this rank's part of a large gather, made chunk by chunk while the sockets are idle."""
 
-    def __init__(self, source: memoryview = NO_DATA, target: memoryview = NO_DATA) -> None:
+    def __init__(self, source: memoryview = EMPTY, target: memoryview = EMPTY) -> None:
         self._source = source
         self._target = target
         self._copied = 0
@@ -58,23 +57,24 @@ class Watch(ABC):
 
     @abstractmethod
     def advance(self, ready: Collection[int]) -> None:
-        """Look at those of the descriptors that are ready; raise if a connection has ended."""
+        """Read from the descriptors that are ready; raise if a connection has ended."""
 
     @abstractmethod
     def finish(self) -> None:
         """Report that this host has received and sent everything."""
 
 
-class Transport(ABC):
-    """This rank's connections, and how payloads move over them. Arguments have been checked; sizes are in bytes.
+class StarTransport(ABC):
+    """One end of the star: this rank's connections, and how payloads move over them.
 
-    There are two subclasses, one for each end of the star. sequence: the number of the call. header: its packed
-    signature, which the coordinator compares before anything is delivered.
+    Arguments have been checked; sizes are in bytes. sequence: the number of the call. header: its packed signature,
+    which the coordinator compares before anything is delivered. `..._inline`: small payloads, in the frame of the call;
+    `..._stream`: large payloads, in frames that follow.
     """
 
-    def __init__(self, monitor: LivenessMonitor, progress: Progress, wait_policy: WaitPolicy) -> None:
+    def __init__(self, monitor: LivenessMonitor, wait_policy: WaitPolicy) -> None:
         self.monitor = monitor
-        self.progress = progress
+        self.progress = monitor.progress
         self.wait_policy = wait_policy
         self.neighbours: Sequence[Channel] = ()
         """Connections to neighbouring hosts, if there is a ring; closed with all others."""
@@ -82,7 +82,7 @@ class Transport(ABC):
     def use_leaders(self, nodes: Sequence[Sequence[int]]) -> None:
         """Use only the data connection of each node's first rank, its leader, from now on."""
         if self.wait_policy.limit_s is not None:
-            # The ranks of a node know exactly which of them are late: give them time to say so first.
+            # The ranks of a node know exactly which of them are late: give them time to report it first.
             self.wait_policy = replace(self.wait_policy, limit_s=self.wait_policy.limit_s + OVERDUE_GRACE_S)
         self._use_leaders(nodes)
 
@@ -99,13 +99,9 @@ class Transport(ABC):
         """Note that the call is complete on this rank."""
         self.progress.completed = sequence
 
+    @abstractmethod
     def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
         """Return why a data connection ended; the coordinator also declares it to the others."""
-        return self.monitor.diagnose_disconnect(error.peer.rank, error.cause, self.progress.started)
-
-    def abort(self, text: str, me: Peer) -> FailureRecord:
-        """Tell all other ranks that this one gives up; returns the failure that they will raise."""
-        return self.monitor.abort(text, me)
 
     def close(self) -> None:
         """Say goodbye and close everything."""
@@ -124,18 +120,18 @@ class Transport(ABC):
             channel.close()
 
     @abstractmethod
-    def gather(self, sequence: int, header: bytes, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    def gather_inline(self, sequence: int, header: bytes, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Gather small payloads: return every rank's bytes, by rank; the views are valid until the next call.
 
         local: the bytes of this node's ranks, concatenated. sizes: number of bytes of every rank, by rank.
         """
 
     @abstractmethod
-    def reduce(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+    def reduce_inline(self, sequence: int, header: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Fold small payloads from the left in rank order. send: the operands of this node's ranks, concatenated."""
 
     @abstractmethod
-    def broadcast(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast_inline(self, sequence: int, header: bytes, buffer: memoryview, root: int) -> None:
         """Copy a small payload, the root's `buffer`, into every rank's."""
 
     @abstractmethod
