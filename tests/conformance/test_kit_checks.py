@@ -62,11 +62,11 @@ WRONG = [
 
 
 @pytest.mark.parametrize("identifier,params,values,words", WRONG)
-def test_wrong_value_is_rejected_with_what_is_wrong(identifier, params, values, words):
+def test_wrong_value_is_rejected_with_a_reason(identifier, params, values, words):
     assert words in find_case(identifier).judge(params, values)
 
 
-def test_two_cases_of_one_name_are_a_mistake():
+def test_duplicate_case_names_raise():
     with pytest.raises(ValueError, match="two cases named gather/"):
         case(next(name for name in all_cases() if name.startswith("gather/")), (1,))(lambda comm, params: True)
 
@@ -145,7 +145,7 @@ def own_plans(monkeypatch):
         return ["the wrong rank was named"]
 
 
-def test_plans_fail_are_skipped_or_find_something(own_plans):
+def test_plan_outcomes(own_plans):
     results = list(table.run_plans(FUTEX, Depth.QUICK))
     assert [(result.outcome, result.message) for result in results] == [
         (Outcome.ERROR, "rank 0 is missing"),

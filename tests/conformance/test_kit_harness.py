@@ -1,4 +1,4 @@
-"""The harness on worlds made for the test: it judges, survives crashes and hangs, and finds leaks."""
+"""Tests of the kit's harness: verdicts, crashes, hangs and leaks."""
 
 import json
 import os
@@ -28,8 +28,8 @@ OWN = Setting(Profile("own", in_this_process, max_size=1), Variant(), 1)
 
 
 @pytest.fixture
-def own_cases(monkeypatch):
-    """Register a few cases beside the real ones, for this test only."""
+def extra_cases(monkeypatch):
+    """Register additional cases during a test."""
     case_module.all_cases()
     monkeypatch.setattr(case_module, "_registry", dict(case_module._registry))
 
@@ -58,13 +58,13 @@ def outcomes(results):
     return [(result.cell.case, result.outcome) for result in results if result.cell.group == "own"]
 
 
-def test_custom_starter():
+def test_custom_starter_starts_worlds():
     results = list(run_setting(OWN, Depth.QUICK, "gather/*"))
     assert len(results) > 50
     assert all(result.outcome is Outcome.PASS for result in results), report.failures(results)
 
 
-def test_wrong_values_fail_and_the_world_goes_on(own_cases):
+def test_wrong_value_fails_and_world_continues(extra_cases):
     cells = [OWN.cell("own/right", {"number": 1}), OWN.cell("own/wrong"), OWN.cell("own/right", {"number": 2})]
     results = list(run_cells(OWN, cells))
     assert outcomes(results) == [
@@ -75,12 +75,12 @@ def test_wrong_values_fail_and_the_world_goes_on(own_cases):
     assert "expected 1, got 2" in report.failures(results)
 
 
-def test_value_that_cannot_be_judged_fails(own_cases):
+def test_exception_of_judge_fails_the_case(extra_cases):
     (result,) = [result for result in run_cells(OWN, [OWN.cell("own/odd")]) if result.cell.group == "own"]
     assert result.outcome is Outcome.FAIL and "the values cannot be judged: TypeError" in result.message
 
 
-def test_case_that_raises_fails_alone(own_cases):
+def test_case_that_raises_does_not_affect_others(extra_cases):
     cells = [OWN.cell("own/right", {"number": 1}), OWN.cell("own/raises"), OWN.cell("own/right", {"number": 2})]
     results = list(run_cells(OWN, cells))
     assert outcomes(results) == [
@@ -91,13 +91,13 @@ def test_case_that_raises_fails_alone(own_cases):
     assert "ZeroDivisionError: out of step" in report.failures(results)
 
 
-def test_what_cannot_run_here_is_skipped_with_the_reason(own_cases):
+def test_unrunnable_cells_are_skipped_with_a_reason(extra_cases):
     results = list(run_setting(OWN, Depth.QUICK, "own/unavailable"))
     assert [(result.outcome, result.message) for result in results] == [(Outcome.SKIPPED, "no moon tonight")]
     assert "no moon tonight" in report.skips(results)
 
 
-def test_worlds_that_never_start_are_errors(own_cases):
+def test_worlds_that_never_start_are_errors(extra_cases):
     def broken_starter(*args, **options):
         raise OSError("no more processes")
 
@@ -111,7 +111,7 @@ def test_worlds_that_never_start_are_errors(own_cases):
     assert "not run" in errors[-1].message
 
 
-def test_wrong_ranks_and_sizes_are_reported(own_cases):
+def test_wrong_ranks_and_sizes_are_reported(extra_cases):
     def confused_starter(function, size, args, **options):
         in_this_process(function, size, args, **options)
         return [(1, 1)]
@@ -194,14 +194,14 @@ def test_leak_check_ignores_segments_younger_than_the_world():
         young.unlink()
 
 
-def test_no_leaks_raises():
+def test_no_leaks_raises_on_leak():
     with pytest.raises(AssertionError, match="left behind: descriptor"), leaks.no_leaks(settle_s=0):
         reading, writing = os.pipe()
     os.close(reading)
     os.close(writing)
 
 
-def test_cells_say_how_to_run_them_again():
+def test_cells_print_the_command_that_repeats_them():
     cell = Cell("shm", "condvar", 4, "gather/layouts", {"dtype": "int8", "elements": 3})
     assert cell.name == "gather/layouts:dtype=int8,elements=3"
     assert cell.command().endswith(
@@ -227,7 +227,7 @@ def run_python(*arguments, cwd=None):
     return subprocess.run(command, check=False, cwd=cwd, capture_output=True, text=True, timeout=100)
 
 
-def test_command_line(tmp_path):
+def test_command_line_runs_cases_and_writes_json(tmp_path):
     results = tmp_path / "results.json"
     ran = run_python(
         "-m", "cobre.comm.testing", "--backend", "local", "--quick", "--case", "broadcast/*", "--json", str(results)
@@ -253,7 +253,7 @@ def test_command_line_reports_errors(arguments, code, words):
     assert words in ran.stdout + ran.stderr
 
 
-def test_profiles_of_our_backends():
+def test_profiles_limit_world_sizes():
     assert profile("local").sizes([1, 2, 4]) == [1]
     assert profile("local").sizes([2]) == [1]
     assert profile("shm").sizes([1, 2]) == [1, 2]
@@ -262,7 +262,7 @@ def test_profiles_of_our_backends():
 ASKS = "from cobre.comm.testing.case import find_case; print(find_case('callers/forked_child').skip_reason())"
 
 
-def test_case_says_why_it_is_skipped_under_the_address_sanitizer():
+def test_case_is_skipped_with_reason_under_address_sanitizer():
     compiler = shutil.which("gcc")
     name = compiler and subprocess.check_output([compiler, "-print-file-name=libasan.so"], text=True).strip()
     if not name or not Path(name).is_absolute():

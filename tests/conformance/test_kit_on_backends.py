@@ -26,14 +26,14 @@ def setting(backend, variant, size):
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("backend", "variant", "size"), SETTINGS)
-def test_quick_grid(backend, variant, size):
+def test_quick_grid_passes(backend, variant, size):
     results = list(run_setting(setting(backend, variant, size), Depth.QUICK))
     assert len(results) > 400
     assert all(result.outcome is Outcome.PASS for result in results), report.failures(results)
 
 
 @pytest.mark.timeout(600)
-def test_payloads_through_the_smallest_window():
+def test_payloads_pass_through_smallest_window():
     narrow = setting("shm", "narrow", 3)
     cells = [cell for cell in grid(narrow, Depth.QUICK) if any(map(cell.matches, PAYLOADS))]
     results = list(run_cells(narrow, cells))
@@ -43,7 +43,7 @@ def test_payloads_through_the_smallest_window():
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("variant", "size"), [("host", 3), ("pairs", 4), ("ring", 2), ("ring", 3), ("ring-pairs", 4)])
-def test_payloads_on_tcp_inside_hosts_and_between_them(variant, size):
+def test_tcp_payloads_pass_inside_and_between_hosts(variant, size):
     shared = setting("tcp", variant, size)
     cells = [cell for cell in grid(shared, Depth.QUICK) if any(map(cell.matches, PAYLOADS))]
     results = list(run_cells(shared, cells))

@@ -36,24 +36,24 @@ def fold_by_hand(values, op):
 @given(
     st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=2, max_size=6), st.sampled_from(list(ReduceOp))
 )
-def test_fold_is_what_the_contract_says(values, op):
+def test_fold_matches_contract(values, op):
     result = oracle.fold([np.array([value]) for value in values], op)
     assert result.tobytes() == bits(fold_by_hand(values, op))
 
 
-def test_fold_of_one_rank_keeps_every_bit_but_those_of_a_nan():
+def test_fold_of_one_rank_keeps_bits_except_nan():
     odd_nan = np.array([0xFFF8000000000123], np.uint64).view(np.float64)
     assert oracle.fold([odd_nan], ReduceOp.SUM).view(np.uint64) == [0x7FF8000000000000]
     assert oracle.fold([np.array([-0.0])], ReduceOp.SUM).tobytes() == np.array([-0.0]).tobytes()
 
 
-def test_nan_is_the_canonical_one_with_two_ranks():
+def test_fold_of_two_ranks_makes_nan_canonical():
     odd_nan = np.array([0xFFF8000000000123], np.uint64).view(np.float64)
     assert oracle.fold([odd_nan, np.ones(1)], ReduceOp.MIN).tobytes() == bits(math.nan)
     assert oracle.fold([np.array([math.inf]), np.array([-math.inf])], ReduceOp.SUM).tobytes() == bits(math.nan)
 
 
-def test_integers_wrap():
+def test_fold_of_integers_wraps():
     assert oracle.fold([np.array([127], np.int8), np.array([1], np.int8)], ReduceOp.SUM).tolist() == [-128]
 
 
@@ -75,7 +75,7 @@ def test_layouts_are_legal(pattern, size, elements):
     assert all(start + count <= layout.room for count, start in places if count)
 
 
-def test_layouts_differ_where_it_matters():
+def test_layouts_have_the_pattern_of_their_name():
     assert oracle.layout("gaps", 4, 2).displs == (2, 9)
     assert list(oracle.layout("permuted", 4, 3).starts) != sorted(oracle.layout("permuted", 4, 3).starts)
     assert 0 in oracle.layout("one_empty", 4, 3).counts

@@ -28,7 +28,7 @@ def network():
         yield made
 
 
-def test_all_ranks_together_give_the_digest_of_one_process(folder, network):
+def test_compose_run_has_digest_of_one_process(folder, network):
     world = ComposeWorld(folder / "compose.yaml", network)
     outcomes = world.run(order=["rank2", "rank0", "rank1"])
     assert {name: code for name, (code, *_) in outcomes.items()} == dict.fromkeys(world.services, 0), outcomes

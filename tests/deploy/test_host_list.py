@@ -18,7 +18,7 @@ from cobre.launchfiles.settings import HostListError, hosts
         ("[1-2]n", ["1n", "2n"]),
     ],
 )
-def test_lists(text, names):
+def test_host_lists_are_expanded(text, names):
     assert list(hosts(text)) == names
 
 
@@ -26,18 +26,18 @@ def test_lists(text, names):
     "text",
     ["", ",", "a,", ",a", "a,,b", "a[", "a]", "a[1", "a[]", "a[x]", "a[3-1]", "a[1-]", "a[1,,2]", "a[1-2-3]", "a[[1]]"],
 )
-def test_what_is_no_list_is_refused(text):
+def test_malformed_host_list_raises(text):
     with pytest.raises(HostListError, match=r"host list|range"):
         list(hosts(text))
 
 
-def test_very_long_range_is_refused():
+def test_very_long_range_raises():
     with pytest.raises(HostListError, match="at most 100000 numbers"):
         list(hosts("n[0-99999999999]"))
 
 
 @given(st.integers(0, 500), st.integers(0, 50), st.integers(1, 5))
-def test_range_has_all_its_numbers(first, more, width):
+def test_range_includes_both_ends(first, more, width):
     text = f"n[{first:0{width}d}-{first + more}]"
     assert list(hosts(text)) == [
         f"n{number:0{max(width, len(str(first)))}d}" for number in range(first, first + more + 1)

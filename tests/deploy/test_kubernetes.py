@@ -102,7 +102,7 @@ def test_secret_is_mounted_where_ranks_read_it_with_an_accepted_mode(kinds, tmp_
     assert load_secret(config) == b"0123456789abcdef"
 
 
-def test_secret_of_the_kept_file_is_refused(kinds, tmp_path):
+def test_secret_of_manifest_in_repository_is_rejected(kinds, tmp_path):
     """Applied unchanged, it gives an error, not a run that any process could join."""
     assert kinds["Secret"]["stringData"]["secret"] == UNUSABLE_SECRET
     file = tmp_path / "secret"

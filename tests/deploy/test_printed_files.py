@@ -25,7 +25,7 @@ def test_files_in_deploy_equal_the_printed_ones(name):
         (["slurm", "--mpi"], "slurm-mpi.sh"),
     ],
 )
-def test_command_prints_the_same(words, name):
+def test_command_prints_files_in_deploy(words, name):
     assert cobre("launch", *words, "--ranks", 4) == (DEPLOY / name).read_text()
 
 
@@ -39,7 +39,7 @@ def test_manifest_has_a_new_secret_each_time(words, name):
     assert all(text.replace(secret, UNUSABLE_SECRET) == kept for text, secret in zip(texts, secrets, strict=True))
 
 
-def test_image_and_the_dockerfile_are_of_this_version():
+def test_image_and_dockerfile_have_current_version():
     tag = f"cobre:{package.__version__}"
     assert f"-t {tag} ." in (DEPLOY / "Dockerfile").read_text()
     for name in ("compose.yaml", "kubernetes.yaml", "jobset.yaml"):
@@ -73,7 +73,7 @@ AWKWARD_NAMES = ["true", "no", "on", "null", "y", "e1"]
 
 @pytest.mark.parametrize("name", AWKWARD_NAMES)
 @pytest.mark.parametrize("words", [["k8s"], ["k8s", "--jobset"]])
-def test_name_that_yaml_has_another_use_for_stays_a_text(words, name):
+def test_yaml_keywords_are_quoted(words, name):
     """Compare all texts that contain `study` with those for this name."""
     plain, odd = (cobre("launch", *words, "--ranks", 2, "--name", one, "--case", one) for one in ("study", name))
     expected = [with_name(leaf, name) for leaf in leaves(list(yaml.safe_load_all(plain))) if not is_secret(leaf)]
@@ -97,7 +97,7 @@ def leaves(node):
 
 
 @pytest.mark.parametrize("text", [*AWKWARD_NAMES, "~", "123", "1e3", "0x10", "- a", "2024-01-01"])
-def test_compose_has_texts_where_texts_belong(text):
+def test_compose_values_are_strings(text):
     name = text if text in AWKWARD_NAMES else "study"
     options = ["--name", name, "--case", text, "--output", text, "--image", name, "--memory", "512"]
     study = yaml.safe_load(cobre("launch", "compose", "--ranks", 1, *options, "--", "--iterations", text))
@@ -113,7 +113,7 @@ def test_kubernetes_keeps_dollars_as_they_are():
 
 
 @pytest.mark.parametrize(("path", "seen"), [("-x", "./-x"), ("--help", "./--help"), ("x", "x")])
-def test_path_with_a_dash_is_no_option(path, seen):
+def test_path_with_leading_dash_is_not_an_option(path, seen):
     for words in (["slurm"], ["slurm", "--mpi"]):
         script = cobre("launch", *words, "--ranks", 2, "--case", path, "--output", path)
         assert shlex.split(script.splitlines()[-2])[:5] == ["cobre", "run", seen, "--output", seen]
@@ -138,7 +138,7 @@ def test_job_array_has_an_index_in_its_paths():
         (["--mpi", "pmi 2"], "--mpi must be a name"),
     ],
 )
-def test_slurm_script_that_could_not_work_is_refused(words, said):
+def test_invalid_slurm_options_are_rejected(words, said):
     done = cobre("launch", "slurm", "--ranks", 2, *words, check=False)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
@@ -149,7 +149,7 @@ def test_job_is_requeued_only_on_request():
 
 
 @pytest.mark.parametrize("output", ["./results", "two words", "-o", "it's"])
-def test_comment_of_the_compose_file_makes_the_folder_that_it_uses(output, tmp_path):
+def test_compose_comment_creates_the_folder_that_it_uses(output, tmp_path):
     text = cobre("launch", "compose", "--ranks", 2, "--output", output)
     [line] = [line for line in text.splitlines() if "mkdir" in line]
     subprocess.run(["sh", "-c", line.lstrip("# ")], check=True, cwd=tmp_path, timeout=60)
@@ -194,7 +194,7 @@ def test_options_reach_the_manifest():
         (["slurm", "--ranks", 2, "--partition", "a b"], "--partition must be a name without spaces"),
     ],
 )
-def test_what_could_not_run_is_refused(words, said):
+def test_invalid_options_are_rejected(words, said):
     done = cobre("launch", *words, check=False)
     assert done.returncode == 2
     assert said in done.stderr

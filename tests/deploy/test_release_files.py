@@ -23,7 +23,7 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("schema", sorted(SCHEMAS))
-def test_schema(schema):
+def test_forge_files_match_their_schemas(schema):
     files = SCHEMAS[schema]
     assert files
     command = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", schema, *files]
@@ -47,7 +47,7 @@ def test_workflows_call_targets_that_exist():
     assert {"test", "conformance", "docs", "deploy-check", "package", "wheels"} <= called <= targets
 
 
-def test_what_takes_long_runs_every_night():
+def test_long_targets_run_nightly():
     nightly = {*targets_of(FORGE / "workflows" / "nightly.yml")}
     on_every_backend = {"conformance", "conformance-mpi", "determinism", "faults", "mpi", "torture"}
     assert on_every_backend | {"containers", "fuzz", "slurm", "test-browser", "test-long"} <= nightly
@@ -59,7 +59,7 @@ def test_every_job_has_a_time_limit():
             assert "timeout-minutes" in job, f"{file.name}: {name}"
 
 
-def test_there_is_one_version():
+def test_all_files_have_the_same_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert project["version"] == citation["version"] == cobre.__version__
@@ -76,7 +76,7 @@ def test_changelog_keeps_its_form():
     assert headings <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
-def test_extras_are_the_profiles_of_the_documents():
+def test_extras_match_documented_profiles():
     """A plain install needs no MPI, `hpc` adds it, and `dev` has every extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
@@ -88,7 +88,7 @@ def test_extras_are_the_profiles_of_the_documents():
     assert everything == set(extras) - {"dev", "mpi"}
 
 
-def test_no_message_names_a_distribution_of_somebody_else():
+def test_messages_name_our_distribution():
     files = [
         *(ROOT / "src").rglob("*.py"),
         *(ROOT / "docs").rglob("*.md"),

@@ -39,13 +39,13 @@ def shape(value, known):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_manifests(version):
+def test_manifests_are_valid(version):
     for document in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()):
         kubernetes_validate.validate(document, version, strict=True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_jobset(version):
+def test_jobset_is_valid(version):
     *around, jobset = yaml.safe_load_all((DEPLOY / "jobset.yaml").read_text())
     for document in around:
         kubernetes_validate.validate(document, version, strict=True)
@@ -56,21 +56,21 @@ def test_jobset(version):
     kubernetes_validate.validate(job, version, strict=True)
 
 
-def test_wrong_manifest_would_be_noticed():
+def test_invalid_manifest_is_rejected():
     [job] = [d for d in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()) if d["kind"] == "Job"]
     job["spec"]["completionsMode"] = job["spec"].pop("completionMode")
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(job, VERSIONS[0], strict=True)
 
 
-def test_compose():
+def test_compose_file_is_valid():
     tool("check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")
 
 
-def test_dockerfile():
+def test_dockerfile_is_valid():
     tool("hadolint", "--failure-threshold", "style", DEPLOY / "Dockerfile")
 
 
 @pytest.mark.parametrize("name", ["slurm-mpi.sh", "slurm-tcp.sh"])
-def test_scripts(name):
+def test_scripts_are_valid(name):
     tool("shellcheck", DEPLOY / name)

@@ -26,25 +26,25 @@ STEP = {
 }
 
 
-def test_task_learns_its_world_from_the_step():
+def test_task_reads_rank_and_size_from_step():
     config, _ = select_backend(None, STEP | step_environment(STEP))
     assert config == TcpConfig("node07", rank=3, size=8, port=24567, run_id="1234567.0")
 
 
-def test_what_the_user_set_stays():
+def test_user_variables_are_kept():
     chosen = {"COBRE_TCP_COORDINATOR": "login", "COBRE_TCP_PORT": "4000", "COBRE_TCP_RUN_ID": "mine"}
     config, _ = select_backend(None, STEP | chosen | step_environment(STEP | chosen))
     assert (config.coordinator, config.port, config.run_id, config.rank) == ("login", 4000, "mine", 3)
 
 
-def test_mpi_launcher_in_the_environment_does_not_win():
+def test_step_takes_precedence_over_mpi_variables():
     environ = STEP | {"PMIX_RANK": "3"}
     config, _ = select_backend(None, environ | step_environment(environ))
     assert isinstance(config, TcpConfig)
 
 
 @pytest.mark.parametrize("name", ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"])
-def test_running_outside_a_step_is_refused_with_a_remedy(name):
+def test_running_outside_a_step_raises_with_remedy(name):
     environ = {key: value for key, value in STEP.items() if key != name}
     with pytest.raises(NoStepError, match=f"{name} not set: start this by srun"):
         step_environment(environ)
@@ -57,7 +57,7 @@ def test_tasks_laid_out_by_hand_need_a_coordinator():
     assert "COBRE_TCP_RANK" in step_environment(environ | {"COBRE_TCP_COORDINATOR": "node08"})
 
 
-def test_list_that_cannot_be_read_is_named():
+def test_unreadable_host_list_is_reported():
     with pytest.raises(NoStepError, match=r"SLURM_STEP_NODELIST: 'node\[' is not a host list"):
         step_environment(STEP | {"SLURM_STEP_NODELIST": "node["})
 
@@ -91,11 +91,11 @@ def test_first_node_that_cannot_be_resolved_is_reported_before_the_command_runs(
         ("MPI VERSION    : CRAY MPICH version 8.1.27", "cray_shasta"),
     ],
 )
-def test_srun_type_of_each_mpi(library, expected):
+def test_srun_type_matches_mpi(library, expected):
     assert mpi_type(library) == expected
 
 
-def test_errors_of_the_wrapper():
+def test_wrapper_reports_errors():
     outside = dict.fromkeys(STEP, "")
     assert "start this by srun" in run_step("true", **outside).stderr
     assert "expected the command" in run_step(**STEP).stderr

@@ -1,4 +1,4 @@
-"""Ways to run one study that must give the same bits, each as a function that leaves an output directory."""
+"""Configurations that must give the same bits; each is a function that writes an output directory."""
 
 import os
 import signal
@@ -165,7 +165,7 @@ WHOLE = (
             Cell(f"local killed, mpi 3 ({wheel}) goes on", killed_in_mpi(wheel, 3), wheel),
         )
     ),
-    # Only MPICH can tell ranks of one machine apart as if they were on several nodes, taken in turn.
+    # Only MPICH can simulate several nodes on one machine (round robin).
     *(
         Cell(f"mpi {size} on {nodes} nodes (mpich)", under_mpiexec("mpich", size, **{NODES: str(nodes)}), "mpich")
         for size, nodes in ((4, 2), (4, 3))

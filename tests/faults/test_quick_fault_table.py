@@ -36,7 +36,7 @@ def cells(variant, size, *patterns, backend="shm"):
         *cells(RING_PAIRS, 4, "faults/kill", backend="tcp"),
     ],
 )
-def test_plan(setting, cell):
+def test_fault_plan_has_expected_outcome(setting, cell):
     result = run_plan(setting, cell)
     if result.outcome is Outcome.SKIPPED:
         pytest.skip(result.message)

@@ -107,7 +107,7 @@ def test_rank_that_fails_alone_ends_the_job(mpi):
 
 
 @pytest.mark.parametrize(("comm", "words"), [("7", "must be an mpi4py.MPI.Intracomm"), ("MPI.COMM_NULL", "COMM_NULL")])
-def test_what_is_no_communicator_is_refused(mpi, comm, words):
+def test_wrong_communicator_type_raises(mpi, comm, words):
     program = f"from mpi4py import MPI; from cobre.comm import MpiCommunicator; MpiCommunicator(comm={comm})"
     done = mpi.run(1, "-c", program)
     assert done.code != 0

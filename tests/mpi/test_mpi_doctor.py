@@ -3,7 +3,7 @@
 import json
 
 NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
-NO_SUCH_MPI = {"MPI4PY_MPIABI": "none"}  # mpi4py looks for a library of that interface, in vain
+NO_SUCH_MPI = {"MPI4PY_MPIABI": "none"}  # mpi4py finds no MPI library with this ABI
 JOIN = """
 from cobre.comm import BackendError, create_communicator
 try:

@@ -45,7 +45,7 @@ def test_abort_does_not_overtake_the_reason(mpi, tmp_path):
     assert "cobre.comm: run stopped" in done.output
 
 
-def test_exit_code_of_the_rank_is_the_jobs(mpi):
+def test_job_exits_with_code_of_failed_rank(mpi):
     assert mpi.run(SIZE, PROGRAM, "fail_inside", "exit_with_3").code == 3
 
 
@@ -66,13 +66,13 @@ def test_ranks_that_fail_together_exit_in_order_and_one_prints_the_report(mpi, w
     assert "Traceback" not in done.output and "run stopped" not in done.output
 
 
-def test_interrupt_during_a_wait(mpi):
+def test_interrupt_during_wait_ends_job(mpi):
     done = mpi.run(SIZE, PROGRAM, "interrupted")
     assert done.code == INTERRUPTED
     assert "was interrupted in barrier call #1" in done.output
 
 
-def test_errors_of_mpi_have_its_code(mpi):
+def test_mpi_errors_keep_their_code(mpi):
     done = mpi.run(2, PROGRAM, "mpi_error", environ={"COBRE_MPI_CHECKED": "0"})
     assert done.code != 0
     assert "MPI said True" in done.output
@@ -80,7 +80,7 @@ def test_errors_of_mpi_have_its_code(mpi):
 
 @pytest.mark.parametrize("way", ["orderly_exit", "no_close"])
 @pytest.mark.parametrize("size", [1, 3])
-def test_orderly_end_is_no_failure(mpi, way, size):
+def test_normal_exit_is_not_a_failure(mpi, way, size):
     done = mpi.run(size, PROGRAM, way)
     assert done.code == 0, done.output
     assert "run stopped" not in done.output

@@ -51,14 +51,14 @@ def digest(tmp_path_factory):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_study_on_one_node(mpi, tmp_path, digest, size):
+def test_study_on_one_node_has_digest_of_one_process(mpi, tmp_path, digest, size):
     check_study(mpi, size, tmp_path / "out", digest)
 
 
 @pytest.mark.parametrize("checked", ["0", "1"])
 @pytest.mark.parametrize("nodes", [2, 3])
-def test_study_on_several_nodes(mpich, tmp_path, digest, nodes, checked):
-    """Run four ranks on two and two nodes, or on two, one and one."""
+def test_study_on_several_nodes_has_digest_of_one_process(mpich, tmp_path, digest, nodes, checked):
+    """Run four ranks on two nodes (2 + 2) and on three (2 + 1 + 1)."""
     check_study(mpich, 4, tmp_path / "out", digest, **{NODES: str(nodes), "COBRE_MPI_CHECKED": checked})
 
 
@@ -69,6 +69,6 @@ def check_study(mpi, size, output, digest, **environ):
 
 
 @pytest.mark.parametrize(("size", "nodes"), [(4, 2), (5, 3), (3, 3)])
-def test_regions_of_several_nodes(mpich, size, nodes):
+def test_regions_work_on_several_nodes(mpich, size, nodes):
     done = mpich.run(size, "-c", REGIONS.format(nodes=NODES), environ={NODES: str(nodes)})
     assert (done.code, done.output.split()) == (0, ["right"] * size), done.output

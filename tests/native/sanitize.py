@@ -17,7 +17,7 @@ from instrumented import BUILD, PROGRAMS, ROOT, build_program, compiler, environ
 LP_TESTS = ("solver", "sddp/problem/test_openings.py", "sddp/test_averaged_cuts.py", "comm/test_ordered_fold.py")
 KIT = ("--backend", "shm", "--ranks", "1,3", "--quick")
 
-# What a program may do that a sanitizer would not let pass:
+# Suppressed findings:
 # - the interpreter and NumPy keep memory until the end: leaks are not looked for;
 # - ranks are forks of one process that has loaded the package;
 # - a rank that is killed has no exit code of its own: findings go to files, which are read afterwards.

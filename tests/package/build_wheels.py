@@ -3,7 +3,7 @@
 The compiler is zig's, from its wheel: it links against an old glibc and brings its own C++ library, so that the result
 runs on every distribution since that glibc, and it compiles for aarch64 as well. `auditwheel` checks that, and names
 the wheel. One wheel for each Python from 3.11 on, for each architecture: by the interpreter of this machine (on PATH,
-or of pyenv), else in the root of a distribution that has it (`distributions.py`); what is missing is said. With
+or of pyenv), else in the root of a distribution that has it (`distributions.py`); missing interpreters are reported. With
 ccache, what does not depend on Python is compiled once for an architecture. `make package` installs them.
 
     python tests/package/build_wheels.py --python 3.12 --arch aarch64
@@ -143,7 +143,7 @@ def cache() -> dict[str, str]:
     """Return variables that make CMake use ccache, if installed: most files do not depend on Python's version."""
     if shutil.which("ccache") is None:
         return {}
-    known = {"CCACHE_COMPILERTYPE": "clang", "CCACHE_COMPILERCHECK": "content"}  # our scripts are no compiler it knows
+    known = {"CCACHE_COMPILERTYPE": "clang", "CCACHE_COMPILERCHECK": "content"}  # ccache does not recognise our wrapper scripts as a compiler
     return {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_DIR": str(BUILD / "ccache"), **known}
 
 

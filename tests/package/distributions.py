@@ -53,7 +53,7 @@ DISTRIBUTIONS = (
         keys_of="debian-13",
     ),
     Distribution("debian-12-aarch64", "bookworm", DEBIAN, "3.11", architecture="aarch64"),
-    # Debian of tomorrow, whose Python may be newer than any of this machine: wheels for it are also built here.
+    # Debian testing may have a newer Python than this machine, so its wheels are built inside the root.
     Distribution("debian-14", "forky", DEBIAN, "3.14", packages=("python3-dev",)),
 )
 

@@ -116,7 +116,7 @@ def thaw(pids):
 
 
 def is_asked_to_stop(pid):
-    """Return whether SIGTERM is pending for a frozen process or has ended it: Slurm thaws processes to stop them."""
+    """Return whether SIGTERM is pending for a frozen process or has ended it: Slurm continues (SIGCONT) frozen processes before it stops them."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

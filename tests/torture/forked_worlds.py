@@ -1,6 +1,6 @@
 """Worlds without our launcher: ranks are forked from this process, which has loaded everything already.
 
-So a rank costs milliseconds, and hundreds of worlds can be killed. What a rank has to say comes through a pipe.
+So a rank costs milliseconds, and hundreds of worlds can be killed. Ranks report through a pipe.
 """
 
 import json

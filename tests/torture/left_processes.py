@@ -23,7 +23,7 @@ def marked(mark):
 def outlasting(mark, limit_s, described_after_s=10.0):
     """Describe and kill each process that inherited the mark and does not end by itself within the limit.
 
-    Described at once when it is late, because it may have ended, or its pid been reused, when the limit is over.
+    A late process is described immediately, before it can end or its pid be reused.
     """
     began, late = time.monotonic(), {}
     while left := marked(mark):

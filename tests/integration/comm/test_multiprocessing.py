@@ -36,6 +36,6 @@ def sizes(names):
                 yield comm.size
 
 
-def test_uuid_as_segment_name():
+def test_uuid_is_a_valid_segment_name():
     unique = str(uuid.uuid4())
     assert list(sizes([unique, f"/{unique}", f"cobre-study-{unique}", "x" * 63])) == [1] * 8

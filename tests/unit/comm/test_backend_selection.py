@@ -97,7 +97,7 @@ def _complete(environ):
         ("tcp", (BackendKind.LOCAL, BackendKind.TCP), MissingConfigurationError),
     ],
 )
-def test_of_several_errors_the_first_that_a_user_must_correct_is_raised(name, installed, expected):
+def test_errors_are_raised_in_order_of_correction(name, installed, expected):
     """The name, then the installation, then missing variables, then invalid values."""
     everything_wrong = {"COBRE_TCP_RANK": "7", "COBRE_TCP_PORT": "0"}
     with pytest.raises(expected):
@@ -113,7 +113,7 @@ def test_auto_follows_the_table(environ, expected, installed, said):
 
 
 @pytest.mark.parametrize("environ,expected,installed", CASES)
-def test_auto_by_name_is_the_same(environ, expected, installed):
+def test_backend_named_auto_equals_default(environ, expected, installed):
     assert choose("auto", environ, installed) == choose(BackendKind.AUTO, environ, installed) == expected
 
 
@@ -121,7 +121,7 @@ def test_auto_by_name_is_the_same(environ, expected, installed):
     "name,environ,installed",
     list(product(WORLDS, [row[0] for row in AUTO_TABLE], [EVERYTHING, WITHOUT_MPI])),
 )
-def test_name_is_never_overruled(name, environ, installed):
+def test_explicit_backend_wins_over_environment(name, environ, installed):
     expected = name if BackendKind(name) in installed else None
     full = {**WORLDS[name], **environ}
     assert choose(name, full, installed) == expected
@@ -131,7 +131,7 @@ def test_name_is_never_overruled(name, environ, installed):
 
 
 @pytest.mark.parametrize("name", ["mpich", "", "sockets", "LOCAL "])
-def test_unknown_names_are_refused_with_those_that_exist(name):
+def test_unknown_backend_error_lists_known_backends(name):
     if name.strip().lower() in ("", "local"):
         assert choose(name, {}, EVERYTHING) == "local"
         return
@@ -141,27 +141,27 @@ def test_unknown_names_are_refused_with_those_that_exist(name):
         select_backend(None, {BACKEND_VARIABLE: name}, EVERYTHING)
 
 
-def test_what_is_neither_a_name_nor_a_config_is_refused():
+def test_backend_of_wrong_type_raises():
     with pytest.raises(InvalidBackendError, match="42"):
         create_communicator(42)
 
 
-def test_backend_that_is_not_part_of_the_installation_is_refused_with_those_that_are():
+def test_missing_backend_error_lists_installed_backends():
     with pytest.raises(BackendNotAvailableError, match="this installation has tcp and local"):
         select_backend("shm", {}, [BackendKind.TCP, BackendKind.LOCAL])
 
 
-def test_refusal_without_mpi4py_says_how_many():
+def test_error_without_mpi4py_has_number_of_ranks():
     with pytest.raises(BackendNotAvailableError, match=r"mpiexec started 4 processes \(PMI_SIZE=4\).*mpi4py is not"):
         select_backend(None, MPICH, WITHOUT_MPI)
 
 
-def test_refusal_of_unconnected_tasks_says_how_many():
+def test_error_for_unconnected_tasks_has_their_number():
     with pytest.raises(BackendNotAvailableError, match=r"srun started 4 tasks \(SLURM_STEP_NUM_TASKS=4\).*on its own"):
         select_backend(None, SLURM_ONLY, EVERYTHING)
 
 
-def test_shm_by_name_without_its_variables():
+def test_shm_without_its_variables_raises():
     with pytest.raises(MissingConfigurationError, match="COBRE_SHM_NAME"):
         select_backend("shm", {}, EVERYTHING)
 
@@ -170,12 +170,12 @@ def test_shm_by_name_without_its_variables():
     "environ,size,world_size",
     [(MPICH, 4, 4), (OPEN_MPI, 4, 4), (SRUN_PMIX, 4, 4), (INTEL, 2, None), ({**MPICH, **INTEL}, 4, 4)],
 )
-def test_launchers(environ, size, world_size):
+def test_launchers_are_recognised_by_their_variables(environ, size, world_size):
     launch = find_launch(environ)
     assert (launch.size, launch.world_size) == (size, world_size)
 
 
-def test_reason_is_logged_once(caplog, monkeypatch):
+def test_reason_for_choice_is_logged_once(caplog, monkeypatch):
     monkeypatch.delenv(BACKEND_VARIABLE, raising=False)
     with caplog.at_level(logging.INFO, "cobre.comm"):
         create_communicator().close()
@@ -197,7 +197,7 @@ def test_available_backends_are_in_the_order_of_preference():
     assert {"tcp", "shm", "local"} <= set(available)
 
 
-def test_mpi_config_round_trip():
+def test_mpi_config_round_trips_through_environment():
     for config in (MpiConfig(), MpiConfig(checked=True, max_message_bytes=1000)):
         assert MpiConfig.from_env(config.to_env()) == config
     with pytest.raises(MissingConfigurationError, match="COBRE_MPI_CHECKED"):
@@ -214,6 +214,6 @@ sys.exit("mpi4py" in sys.modules)
 """
 
 
-def test_selection_imports_no_mpi():
+def test_selection_does_not_import_mpi4py():
     with no_leaks():
         assert subprocess.run([sys.executable, "-c", LOOK], check=False, timeout=60).returncode == 0

@@ -13,7 +13,7 @@ from cobre.comm import (
 )
 
 
-def test_round_trip_through_the_environment():
+def test_configs_round_trip_through_environment():
     config = ShmConfig("cobre-x", 2, 5, 1.5, 2.5, 3.5, "condvar", 1 << 20)
     assert ShmConfig.from_env(config.to_env()) == config
     assert ShmConfig.from_env(ShmConfig("n", 0, 1).to_env()) == ShmConfig("n", 0, 1)
@@ -53,7 +53,7 @@ def test_missing_variables_are_named(variable, value):
         ("COBRE_SHM_WINDOW_BYTES", "1M", MissingConfigurationError, "integer"),
     ],
 )
-def test_invalid_values_are_refused_with_what_is_expected(variable, value, error, words):
+def test_invalid_value_error_names_expected_value(variable, value, error, words):
     environ = ShmConfig("n", 0, 2).to_env() | {variable: value}
     with pytest.raises(error, match=words):
         ShmConfig.from_env(environ)
@@ -79,7 +79,7 @@ def test_invalid_values_are_refused_with_what_is_expected(variable, value, error
         (MpiConfig, {"max_message_bytes": None}, "MpiConfig.max_message_bytes must be an integer"),
     ],
 )
-def test_field_of_another_type_is_refused_naming_the_expected_type(config, options, words):
+def test_wrong_field_type_error_names_expected_type(config, options, words):
     required = {ShmConfig: {"name": "n"}, TcpConfig: {"coordinator": "a"}, MpiConfig: {}}[config]
     world = {} if config is MpiConfig else {"rank": 0, "size": 2}
     with pytest.raises(InitializationFailedError, match=words):
@@ -109,6 +109,6 @@ def test_numpy_numbers_are_accepted():
         ),
     ],
 )
-def test_number_out_of_range_is_refused_by_its_variable(make, words):
+def test_out_of_range_number_error_names_variable(make, words):
     with pytest.raises(InitializationFailedError, match=words):
         make()

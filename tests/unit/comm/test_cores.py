@@ -15,7 +15,7 @@ def test_usable_cores_respect_the_affinity_mask():
 
 
 @pytest.mark.parametrize("limit,expected", [("max 100000", None), ("150000 100000", 1.5), ("50000 100000", 0.5)])
-def test_cgroup_v2_quota_of_the_own_group(tmp_path, limit, expected):
+def test_cgroup_v2_quota_is_read(tmp_path, limit, expected):
     group = tmp_path / "a" / "b"
     group.mkdir(parents=True)
     (group / "cpu.max").write_text(limit + "\n")
@@ -24,7 +24,7 @@ def test_cgroup_v2_quota_of_the_own_group(tmp_path, limit, expected):
     assert cgroup_quota(tmp_path, membership) == expected
 
 
-def test_tightest_parent_counts(tmp_path):
+def test_smallest_quota_of_parent_cgroups_applies(tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "cpu.max").write_text("200000 100000\n")
     (tmp_path / "a" / "b" / "cpu.max").write_text("max 100000\n")
@@ -33,7 +33,7 @@ def test_tightest_parent_counts(tmp_path):
     assert cgroup_quota(tmp_path, membership) == 2.0
 
 
-def test_cgroup_v1(tmp_path):
+def test_cgroup_v1_quota_is_read(tmp_path):
     group = tmp_path / "cpu" / "docker" / "x"
     group.mkdir(parents=True)
     (group / "cpu.cfs_quota_us").write_text("300000\n")

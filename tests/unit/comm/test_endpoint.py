@@ -29,8 +29,8 @@ def comm():
         yield comm
 
 
-def test_second_thread_gets_busy_and_never_closed(comm):
-    """The first thread's call may end between the refusal and its message."""
+def test_second_thread_raises_busy_error_not_closed_error(comm):
+    """The first call may end between the rejection and the formatting of its message."""
     enough = threading.Event()
 
     def stay_busy():
@@ -49,25 +49,25 @@ def test_second_thread_gets_busy_and_never_closed(comm):
         worker.join(60)
 
 
-def test_busy_error_after_the_other_call_has_ended(comm):
+def test_busy_error_is_raised_even_if_the_other_call_has_ended(comm):
     with pytest.raises(CommunicatorBusyError, match="another thread was inside a call"):
         comm._raise_unusable()
 
 
-class UnspeakableError(Exception):
+class UnprintableError(Exception):
     def __str__(self):
         raise RuntimeError("no words")
 
 
-def test_error_that_cannot_be_printed_is_still_an_error(comm, caplog):
+def test_error_with_failing_str_is_still_raised(comm, caplog):
     caplog.set_level("INFO", "cobre.comm")
-    with pytest.raises(UnspeakableError), comm:
-        raise UnspeakableError
-    assert comm.state == "closed" and "this rank called abort: UnspeakableError" in caplog.text
+    with pytest.raises(UnprintableError), comm:
+        raise UnprintableError
+    assert comm.state == "closed" and "this rank called abort: UnprintableError" in caplog.text
 
 
-def test_other_buffers_than_arrays_are_taken(comm):
-    """The guard takes arrays alone; the rest is checked and converted first."""
+def test_non_array_buffers_are_accepted(comm):
+    """Cover the slow path: the guard accepts arrays only, validation converts the rest."""
     send, recv = array.array("d", [1.0, 2.0]), array.array("d", [0.0, 0.0])
     comm.allreduce(send, recv)
     assert recv == send
@@ -77,20 +77,20 @@ def test_other_buffers_than_arrays_are_taken(comm):
         assert region.as_array().tolist() == [1.0, 2.0]
 
 
-def test_masked_array_is_refused(comm):
+def test_masked_array_raises(comm):
     masked = np.ma.masked_array(np.ones(2), [True, False])
     with pytest.raises(UnsupportedBufferError, match="masked array"):
         comm.allreduce(masked, np.zeros(2))
 
 
 @pytest.mark.parametrize("dtype", [None, "3f8"])
-def test_region_has_elements_of_one_number(comm, dtype):
+def test_region_dtype_is_scalar(comm, dtype):
     with pytest.raises(UnsupportedBufferError, match="the dtype of one element"):
         comm.create_shared_region(1, dtype)
 
 
 @pytest.mark.parametrize("count,error", [(1 << 61, InvalidBufferSizeError), (1 << 55, AllocationFailedError)])
-def test_region_that_no_machine_has_room_for(comm, count, error):
+def test_region_larger_than_memory_raises(comm, count, error):
     with pytest.raises(error, match=str(8 * count)):
         comm.create_shared_region(count, np.float64)
     comm.barrier()
@@ -109,7 +109,7 @@ def test_closed_communicator_raises(comm):
 
 
 class Barriers(LocalCommunicator):
-    """A communicator whose hook is given by the test."""
+    """A communicator with the given hook as barrier."""
 
     def __init__(self, hook):
         super().__init__()
@@ -135,7 +135,7 @@ def test_barrier_that_raises_breaks_the_communicator():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
-def test_other_errors_leave_a_barrier_as_they_are(error):
+def test_barrier_does_not_translate_unknown_errors(error):
     def fail():
         raise error("as it is")
 
@@ -145,21 +145,21 @@ def test_other_errors_leave_a_barrier_as_they_are(error):
     assert comm.state == "broken"
 
 
-def test_library_s_barrier_replaces_the_hook(comm):
+def test_barrier_of_mpi4py_replaces_hook(comm):
     calls = []
     comm._guard.bind_barrier(lambda: calls.append(comm.state))
     comm.barrier()
     assert calls == ["busy"] and comm.sequence == 1 and comm.state == "open"
 
 
-def test_barrier_before_the_constructor_has_run():
+def test_barrier_before_constructor_raises_attribute_error():
     """Native code reads the guard at its place in the object, which is empty until `Endpoint.__init__` has run."""
     with pytest.raises(AttributeError):
         LocalCommunicator.__new__(LocalCommunicator).barrier()
 
 
-def test_guard_that_was_taken_away(comm):
-    """The slot may hold any object: Python reports one that is no guard."""
+def test_barrier_without_guard_raises_attribute_error(comm):
+    """The slot may hold an object other than a guard."""
     guard = comm._guard
     comm._guard = "no guard"
     try:
@@ -171,7 +171,7 @@ def test_guard_that_was_taken_away(comm):
 
 
 def test_barrier_is_a_method_like_others(comm):
-    """Its signature, its docstring, its refusals, and subclasses that override it."""
+    """Check its signature, docstring, errors, and subclasses that override it."""
     assert str(inspect.signature(comm.barrier)) == "(*, label: str = '') -> None"
     assert inspect.isroutine(Communicator.barrier) and "every rank" in Communicator.barrier.__doc__
     with pytest.raises(TypeError, match="positional argument"):
@@ -180,7 +180,7 @@ def test_barrier_is_a_method_like_others(comm):
         comm.barrier(name="label")
     with pytest.raises(AttributeError):
         Communicator.barrier(object())
-    comm.barrier(label=7)  # a label is only for display
+    comm.barrier(label=7)  # any object is accepted as label: labels are only displayed
     assert comm.recent_calls()[-1].label == "7"
     Communicator.barrier(comm, **{"".join(["la", "bel"]): "built at run time"})
     assert comm.recent_calls()[-1].label == "built at run time"

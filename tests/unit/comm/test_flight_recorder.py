@@ -57,7 +57,7 @@ def test_last_1024_calls_are_kept(comm):
     assert [call.sequence for call in comm.recent_calls()] == list(range(977, 2001))
 
 
-def test_refused_call_is_not_recorded(comm):
+def test_invalid_call_is_not_recorded(comm):
     with pytest.raises(Exception, match="counts"):
         comm.allgatherv(np.ones(1), np.ones(1), [1, 2])
     assert comm.recent_calls() == []
@@ -146,7 +146,7 @@ def test_waiting_is_logged_with_the_calls_before_it_once_per_call(caplog, comm):
     assert "last calls" not in second
 
 
-def test_no_calls_are_described_as_none():
+def test_empty_history_is_described_as_none():
     assert describe_calls([]) == "none"
 
 
@@ -154,16 +154,16 @@ def test_no_calls_are_described_as_none():
     ("value", "text"),
     [(0, "0 B"), (999, "999 B"), (1_000, "1 KB"), (3_200_000, "3.2 MB"), (206e6, "206 MB"), (5e9, "5.0 GB")],
 )
-def test_format_bytes(value, text):
+def test_bytes_are_formatted_with_unit(value, text):
     assert format_bytes(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(100, "0.1 us"), (2_500_000, "2.5 ms"), (31.2e9, "31.2 s")])
-def test_format_ns(value, text):
+def test_durations_are_formatted_with_unit(value, text):
     assert format_ns(value) == text
 
 
-def test_program_with_a_handler_of_its_own_gets_no_report_in_addition(capfd):
+def test_no_report_is_printed_if_program_handles_the_signal(capfd):
     former = signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
         show_reports_unless_handled(0.0)

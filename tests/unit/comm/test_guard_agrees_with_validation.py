@@ -47,14 +47,14 @@ def accepted(check, *arguments):
 
 
 @given(arrays(), arrays(), st.sampled_from([*ReduceOp, 0, "SUM", None]), st.booleans())
-def test_allreduce(send, recv, op, same):
+def test_guard_accepts_only_valid_allreduce_calls(send, recv, op, same):
     recv = send if same else recv
     if CallGuard(0, 2, ReduceOp).allreduce(ignore, send, recv, op, ""):
         assert accepted(validation.check_allreduce, send, recv, op)
 
 
 @given(arrays(), st.integers(-1, 3) | st.none() | st.just("0"))
-def test_broadcast(buffer, root):
+def test_guard_accepts_only_valid_broadcast_calls(buffer, root):
     if CallGuard(0, 2, ReduceOp).broadcast(ignore, buffer, root, ""):
         assert accepted(validation.check_broadcast, buffer, root, 2)
 
@@ -64,7 +64,7 @@ integers = st.lists(st.integers(-1, 6), min_size=1, max_size=4)
 
 @settings(max_examples=300)
 @given(arrays(), arrays(), integers, integers | st.none(), st.integers(0, 2))
-def test_allgatherv(send, recv, counts, displs, rank):
+def test_guard_accepts_only_valid_allgatherv_calls(send, recv, counts, displs, rank):
     if CallGuard(rank, 3, ReduceOp).allgatherv(ignore, send, recv, counts, displs, ""):
         assert accepted(validation.check_allgatherv, send, recv, counts, displs, rank, 3)
 
@@ -85,7 +85,7 @@ def test_common_calls_are_accepted_natively(dtype):
     assert guard.sequence == 6
 
 
-def test_refused_calls_are_not_numbered():
+def test_rejected_calls_are_not_numbered():
     guard = CallGuard(0, 2, ReduceOp)
     array = np.zeros(4)
     assert not guard.allreduce(ignore, array, array[:2], ReduceOp.SUM, "")

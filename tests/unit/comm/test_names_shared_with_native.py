@@ -11,20 +11,20 @@ from cobre.comm.backends.tcp.wire.messages import FailureKind
 from cobre.comm.types import Operation, ReduceOp
 
 
-def test_operations():
+def test_operations_have_same_numbers_in_native_code():
     assert {operation.value: operation.title for operation in Operation} == dict(enumerate(_native.OPERATION_NAMES))
 
 
-def test_reductions():
+def test_reductions_have_same_numbers_in_native_code():
     assert {reduction.value: reduction.name for reduction in ReduceOp} == dict(enumerate(_native.REDUCTION_NAMES))
 
 
-def test_failures():
+def test_failure_kinds_have_same_names_in_native_code():
     assert set(_native.FAILURE_NAMES) == {"none", *ERRORS}
     assert {kind.name.lower() for kind in FailureKind} == set(ERRORS)
 
 
-def test_number_of_ranks():
+def test_max_ranks_equals_native_limit():
     assert config.MAX_RANKS == _native.MAX_RANKS == 1024
 
 

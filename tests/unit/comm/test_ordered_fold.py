@@ -49,8 +49,8 @@ def test_sum_is_the_left_fold_in_the_arrays_precision(dtype, data):
 
 
 @pytest.mark.parametrize("dtype", ["longlong", "ulonglong"])
-def test_long_long_is_an_integer_of_64_bits(dtype):
-    """A type of its own for NumPy, next to int64."""
+def test_long_long_is_folded_as_int64(dtype):
+    """NumPy distinguishes long long from int64, although both have 64 bits."""
     inputs = np.arange(12, dtype=dtype).reshape(3, 4)
     assert folded(inputs, ReduceOp.SUM).tolist() == [12, 15, 18, 21]
 
@@ -65,21 +65,21 @@ def test_long_long_is_an_integer_of_64_bits(dtype):
     ],
     ids=["dtype", "length", "not contiguous", "no array"],
 )
-def test_inputs_that_do_not_fit_are_refused(other, error):
+def test_mismatched_shapes_or_dtypes_raise(other, error):
     with pytest.raises(error):
         fold([np.zeros(4), other], np.zeros(4), int(ReduceOp.SUM))
 
 
 @pytest.mark.parametrize("count", [0, 1, 1023, 1024, 1025, 5000])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
-def test_every_length_and_rank_count(ranks, count):
+def test_every_length_and_rank_count_equals_numpy(ranks, count):
     inputs = np.random.default_rng(count + ranks).standard_normal((ranks, count))
     assert same_bits(folded(inputs, ReduceOp.SUM), functools.reduce(np.add, inputs))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("order", [(0.0, -0.0), (-0.0, 0.0)])
-def test_negative_zero_is_the_smaller(dtype, order):
+def test_negative_zero_is_less_than_zero(dtype, order):
     pair = np.array(order, dtype).reshape(2, 1)
     assert np.signbit(folded(pair, ReduceOp.MIN)[0])
     assert not np.signbit(folded(pair, ReduceOp.MAX)[0])
@@ -118,7 +118,7 @@ def test_result_may_be_one_of_the_inputs():
 
 
 @pytest.mark.parametrize("dtype,op", [("bool", 0), ("complex128", 1), ("S4", 0)])
-def test_dtypes_without_this_reduction_are_refused(dtype, op):
+def test_unsupported_dtypes_raise(dtype, op):
     array = np.zeros(3, dtype)
     with pytest.raises(ValueError, match="fold"):
         fold([array, array], array.copy(), op)

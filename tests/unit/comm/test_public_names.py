@@ -18,7 +18,7 @@ def test_each_backend_has_a_public_name(name):
 
 
 def test_contract_has_collectives_and_no_messages_between_two_ranks():
-    """Everything that a communicator offers, but for what `abort`, reports and regions need."""
+    """List all public members, except those used only by abort, reports and regions."""
     offered = {name for name in dir(cobre.comm.Communicator) if not name.startswith("_")}
     about_itself = {"backend", "rank", "size", "sequence", "state", "recent_calls", "report"}
     ends = {"abort", "check_failures", "close", "give_up"}
@@ -37,12 +37,12 @@ def test_all_names_are_listed_and_exist():
     assert cobre.comm.__all__ == sorted(cobre.comm.__all__)
 
 
-def test_another_name_is_an_attribute_error():
+def test_unknown_name_raises_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'PigeonCommunicator'"):
         _ = cobre.comm.PigeonCommunicator
 
 
-def test_backend_is_loaded_when_it_is_named():
+def test_backends_are_imported_on_first_use():
     program = (
         "import sys, cobre.comm as c; a = 'cobre.comm.backends.tcp.communicator' in sys.modules; c.TcpCommunicator"
     )

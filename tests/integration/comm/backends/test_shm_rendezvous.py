@@ -136,7 +136,7 @@ def test_another_user_is_refused_the_segment(name):
     assert finish(start_rank(name, 1))[1] == finish(first)[1] == "joined\n"
 
 
-def test_process_of_the_same_user_may_hang_up_or_keep_silent(name):
+def test_silent_or_closing_process_of_same_user_is_ignored(name):
     """Ranks join in spite of a process that hangs up or keeps silent."""
     first = start_rank(name, 0)
     wait_until(lambda: is_joining(name), "rank 0 waits")

@@ -257,7 +257,7 @@ def test_fork_server_killed_at_any_moment_leaves_no_process(tmp_path, victim, at
     script.write_text(WORLD)
     launcher = start_python(script, env=os.environ | {MARK: mark})
     wait_until(lambda: launcher.poll() is not None or find(mark, "fork-server"), "there is a fork server")
-    time.sleep(random.Random(mark).random() * 0.8)  # the test is about this instant
+    time.sleep(random.Random(mark).random() * 0.8)  # kill at a random instant during the start
     forks = find(mark, "fork-server")
     chosen = {
         "the fork server": forks[:1],

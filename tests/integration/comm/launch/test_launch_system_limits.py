@@ -165,7 +165,7 @@ def stop_rank_1():
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_rank_stopped_before_joining_is_blamed(backend):
+def test_error_names_rank_stopped_before_joining(backend):
     limit = {f"COBRE_{backend.upper()}_CONNECT_TIMEOUT_SECS": "1"}
     with pytest.raises(WorkerError) as caught:
         launch.run(lambda comm, _: comm.barrier(), 3, backend, (StopsRank1(),), environment=limit)

@@ -17,7 +17,7 @@ def process():
 
 
 @pytest.mark.parametrize("kind", [ForkedChild, SpawnedChild])
-def test_child_lives_is_a_zombie_and_is_gone(process, kind):
+def test_exit_is_seen_while_running_as_zombie_and_when_collected(process, kind):
     child = ForkedChild(None, process.pid) if kind is ForkedChild else SpawnedChild(process)
     assert not child.has_exited()
     process.stdin.close()

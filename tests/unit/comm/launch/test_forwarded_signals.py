@@ -64,7 +64,7 @@ class Handled:
         return self._counter.arrivals(number)
 
 
-def test_two_signals_during_one_statement_are_two():
+def test_two_signals_during_one_statement_count_twice():
     """Python runs the handler between two statements, for all signals since: once, or once more without an arrival."""
     with Handled() as handled:
         # A single call from Python's view, in which the kernel delivers both.
@@ -72,7 +72,7 @@ def test_two_signals_during_one_statement_are_two():
     assert sum(handled.counts) == 2
 
 
-def test_handler_that_python_runs_without_a_signal_counts_as_one():
+def test_handler_called_without_arrival_counts_once():
     with Handled() as handled:
         _thread.interrupt_main()
     assert handled.counts == [1]
@@ -85,7 +85,7 @@ def test_two_signals_at_once_are_both_forwarded():
     assert forwarded == [signal.SIGINT, signal.SIGINT]
 
 
-def test_second_signal_reaches_ranks_as_another_one_than_the_first():
+def test_second_signal_is_forwarded_as_other_kind():
     """The kernel keeps one pending signal of each kind."""
     sent, second_calls = [], []
     forwarder = SignalForwarder(BOTH)

@@ -13,7 +13,7 @@ from cobre.comm.launch.spawning import check_size, rank_environments, rank_varia
 
 
 @pytest.mark.parametrize("size", [0, -1, 1025, 1.0, "4", None, True, [2]])
-def test_size_that_is_no_number_of_ranks_is_refused(size):
+def test_invalid_size_raises(size):
     with pytest.raises(InitializationFailedError, match=r"expected a number of ranks from 1 to 1024, got"):
         check_size("shm", size)
 
@@ -56,7 +56,7 @@ def test_options_cannot_change_name_rank_and_size():
         ({"COBRE_SHM_TIMEOUT_SECS": "soon"}, MissingConfigurationError),
     ],
 )
-def test_wrong_option_is_refused_before_anything_starts(options, error):
+def test_wrong_option_raises(options, error):
     with pytest.raises(error):
         rank_variables("shm", 2, options)
 
@@ -67,11 +67,11 @@ def test_local_has_one_rank():
         rank_variables("local", 2, {})
 
 
-def test_auto_is_shared_memory():
+def test_auto_selects_shared_memory():
     assert rank_variables("auto", 1, {})[0]["COBRE_COMM_BACKEND"] == "shm"
 
 
-def test_backend_that_cannot_be_launched_is_refused_with_those_that_can():
+def test_error_lists_backends_that_can_be_launched():
     with pytest.raises(BackendNotAvailableError, match=r"This launcher supports shm, .*local") as caught:
         rank_variables("mpi", 4, {})
     assert "mpiexec -n 4 python script.py" in str(caught.value)
@@ -83,7 +83,7 @@ def test_unknown_backend_is_named(backend):
         rank_variables(backend, 1, {})
 
 
-def test_parents_own_world_is_not_inherited(monkeypatch):
+def test_ranks_do_not_inherit_world_of_parent(monkeypatch):
     monkeypatch.setenv("COBRE_SHM_RANK", "5")
     monkeypatch.setenv("COBRE_SHM_NAME", "outer")
     monkeypatch.setenv("COBRE_TCP_COORDINATOR", "elsewhere")

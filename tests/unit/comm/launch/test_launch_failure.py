@@ -59,7 +59,7 @@ def test_broken_communicator_is_a_consequence():
     assert describe_failure(CommunicatorBrokenError("broke earlier")).is_consequence
 
 
-def test_error_caused_by_a_consequence_is_one():
+def test_error_caused_by_a_consequence_is_a_consequence():
     def wrapped():
         try:
             raise AbortedError("barrier", 0, "rank 1 gave up")
@@ -77,11 +77,11 @@ def test_error_caused_by_a_consequence_is_one():
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), MismatchedCallError("barrier", 0, "x"), KeyboardInterrupt()])
-def test_other_errors_are_no_consequences(error):
+def test_unrelated_errors_are_primary(error):
     assert not describe_failure(error).is_consequence
 
 
-def test_cyclic_chain_of_causes():
+def test_cyclic_chain_of_causes_ends():
     error = ValueError("x")
     other = ValueError("y")
     error.__cause__, other.__cause__ = other, error
@@ -89,9 +89,9 @@ def test_cyclic_chain_of_causes():
 
 
 def test_exception_that_cannot_be_unpickled_is_described():
-    # Made here: libraries that teach pickle about exceptions know only the classes that are there when they come.
+    # Defined inside the test: pickle support for exceptions covers only classes that exist when it is installed.
     class TwoArgumentsError(Exception):
-        """Pickles, but does not come back: a common mistake."""
+        """Can be pickled but not unpickled: __init__ takes two arguments, args has one."""
 
         def __init__(self, first, second):
             super().__init__(f"{first} and {second}")

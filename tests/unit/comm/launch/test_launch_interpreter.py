@@ -45,7 +45,7 @@ def test_installed_package_changes_nothing(monkeypatch):
     assert with_import_path({}) == {}
 
 
-def test_known_path_is_not_repeated(monkeypatch):
+def test_path_in_pythonpath_is_not_repeated(monkeypatch):
     monkeypatch.setattr(sys, "path", [ROOT])
     assert with_import_path({"PYTHONPATH": ROOT}) == {"PYTHONPATH": ROOT}
 

@@ -50,13 +50,13 @@ def test_consequence_is_not_the_cause_even_if_it_came_first():
     assert str(error).endswith("3 other ranks were healthy and have exited.")
 
 
-def test_rank_that_we_stopped_is_not_the_cause():
+def test_rank_stopped_by_launcher_is_not_reported_as_cause():
     error = first_failure_error([EndedRank(1, -15, was_stopped=True), EndedRank(0, 3)], 2)
     assert (error.rank, error.exit_code) == (0, 3)
     assert str(error).endswith("1 other rank was healthy and has exited.")
 
 
-def test_of_consequences_alone_the_first_is_reported():
+def test_first_secondary_failure_is_reported_without_primary_one():
     silent = raised("PeerTimeoutError: rank 1 is silent", is_consequence=True)
     error = first_failure_error(
         [EndedRank(2, 1, silent), EndedRank(0, 1, silent), EndedRank(1, -9, was_stopped=True)], 3
@@ -89,7 +89,7 @@ def test_crash_after_an_exception_is_reported():
     assert "raised ValueError: a, then was killed by SIGSEGV (signal 11)" in str(error)
 
 
-def test_without_a_traceback_the_last_lines_of_stderr_are_quoted():
+def test_stderr_tail_replaces_missing_traceback():
     error = first_failure_error([EndedRank(0, -6, stderr_tail="terminate called after throwing an instance of 'X'")], 1)
     assert "Last lines of its stderr:\nterminate called" in str(error)
 

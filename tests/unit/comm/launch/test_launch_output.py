@@ -31,7 +31,7 @@ def test_bytes_that_are_not_utf8_are_replaced():
     assert LineBuffer().feed(b"\xff\xfe ok\n") == "\ufffd\ufffd ok\n"
 
 
-def test_line_without_end_does_not_fill_the_memory(monkeypatch):
+def test_line_without_newline_uses_bounded_memory(monkeypatch):
     monkeypatch.setattr(messages, "MAX_LINE_BYTES", 10)
     buffer = LineBuffer()
     assert [buffer.feed(b"123456"), buffer.feed(b"789012"), buffer.finish()] == ["", "123456\n", "789012\n"]

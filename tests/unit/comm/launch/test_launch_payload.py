@@ -51,12 +51,12 @@ def test_closure_is_pickled_by_value(file):
         (FunctionTask(len, (), {"table": sys._getframe()}), r"argument 'table' \(a frame\)"),
     ],
 )
-def test_what_does_not_pickle_is_named(file, task, named):
+def test_error_names_unpicklable_argument(file, task, named):
     with pytest.raises(TypeError, match=named):
         write_task(file, Startup([], [], {}), task)
 
 
-def test_function_that_does_not_pickle_is_named(file):
+def test_error_names_unpicklable_function(file):
     frame = sys._getframe()
 
     def held(comm):
@@ -66,7 +66,7 @@ def test_function_that_does_not_pickle_is_named(file):
         write_task(file, Startup([], [], {}), FunctionTask(held))
 
 
-def test_incomplete_result_is_nothing(file):
+def test_failed_write_leaves_result_empty(file):
     reader = ResultReader(file)
     assert reader.kind() == EMPTY
     writer = ResultWriter(reader.descriptor)
@@ -103,7 +103,7 @@ def test_rank_can_quote_code_that_is_in_no_file(monkeypatch):
     assert linecache.getline("<cell 1>", 1) == "1 / 0\n"
 
 
-def test_script_is_a_task_too(file):
+def test_payload_may_be_a_script(file):
     write_task(file, Startup([], ["train.py", "-x"], {}), ScriptTask("train.py"))
     reader = TaskReader(file.fileno())
     assert reader.startup().argv == ["train.py", "-x"]

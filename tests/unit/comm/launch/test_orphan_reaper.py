@@ -1,4 +1,4 @@
-"""Process groups are signalled by their leader, and never another process that has got its pid."""
+"""Tests of signalling process groups, including leaders whose pid was reused."""
 
 import os
 import secrets

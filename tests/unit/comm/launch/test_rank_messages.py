@@ -1,4 +1,4 @@
-"""Lines from a rank to its parent's program."""
+"""Messages from ranks to the program that launched them."""
 
 import contextlib
 import os
@@ -48,7 +48,7 @@ def test_only_a_newline_ends_a_message(line):
 
 
 def test_on_message_is_not_called_again_after_it_has_raised():
-    """While the run is being ended because of it, the rest of what ranks say must not hide the first error."""
+    """Later messages must not hide the first error while the run is being stopped."""
     calls = []
 
     def refuse(rank, line):
@@ -77,14 +77,14 @@ def pipe():
             os.close(descriptor)
 
 
-def test_message_of_two_lines_is_refused(monkeypatch, pipe):
+def test_message_of_two_lines_raises(monkeypatch, pipe):
     monkeypatch.setenv(MESSAGE_VARIABLE, str(pipe[1]))
     assert message_descriptors() == (pipe[1],)
     with pytest.raises(ValueError, match="a single line"):
         send_to_parent("a\nb")
 
 
-def test_message_to_a_dead_parent_is_no_error(monkeypatch, pipe):
+def test_message_to_dead_parent_is_dropped(monkeypatch, pipe):
     reading, writing = pipe
     monkeypatch.setenv(MESSAGE_VARIABLE, str(writing))
     os.close(reading)

@@ -54,7 +54,7 @@ def test_real_rank_dies_at_the_chosen_call(backend):
     assert caught.value.exit_code == 9
 
 
-def test_every_collective_can_be_chosen_and_a_node_has_no_faults():
+def test_faults_apply_to_every_collective_but_not_to_split_local():
     seen = []
     faults = {number: lambda number=number: seen.append(number) for number in range(1, 9)}
     with FaultyCommunicator(LocalCommunicator(), faults) as comm:

@@ -67,14 +67,14 @@ def test_clocks_without_a_common_call_are_aligned_by_the_time_of_day(tmp_path):
     assert "by the time of day only" in str(alignment)
 
 
-def test_failed_call_is_no_anchor(tmp_path):
+def test_failed_calls_are_not_used_for_alignment(tmp_path):
     write(tmp_path, header(0), [call(1, 0, 100), call(2, 200, 210), {"failed": 2, "failure": "x"}])
     write(tmp_path, header(1), [call(1, 0, 100), call(2, 9_000, 9_010)])
     assert align_clocks(read_run(tmp_path)).calls == 1
 
 
 def test_clocks_that_drift_are_followed(tmp_path):
-    """The second clock gains a millisecond every second, the calls are good to some microseconds."""
+    """The second clock gains 1 ms per second; calls constrain the offset to a few microseconds."""
     random.seed(3)
     arrivals = [[number * 100 * MS + random.randrange(5_000) for _ in range(2)] for number in range(200)]
     first, second = barriers(arrivals)
@@ -111,7 +111,7 @@ def test_clock_without_later_calls_keeps_its_offset(tmp_path):
     assert "time of day" not in str(alignment)
 
 
-def test_one_clock_needs_no_solving():
+def test_single_clock_has_offset_zero():
     assert solve([0], [[0.0]]) == ([0], [0.0], True)
 
 

@@ -9,7 +9,7 @@ from cobre.comm.trace.reading import TraceError, read_run
 from cobre.comm.trace.recording import NotATraceError, read_recording
 
 
-def test_complete_file(tmp_path):
+def test_complete_file_has_all_calls(tmp_path):
     path = write(tmp_path, header(1), [call(1, 5, 9, label="gate"), call(2, 10, 12, "allreduce", 32)])
     recording = read_recording(path)
     assert (recording.header.rank, recording.header.host) == (1, "host1")
@@ -18,7 +18,7 @@ def test_complete_file(tmp_path):
     assert recording.notes == []
 
 
-def test_killed_rank_leaves_half_a_line(tmp_path):
+def test_incomplete_last_line_of_killed_rank_is_ignored(tmp_path):
     path = write(tmp_path, header(0), [call(1, 5, 9)], closed=False)
     path.write_bytes(path.read_bytes() + b'{"sequence":2,"opera')
     recording = read_recording(path)
@@ -55,7 +55,7 @@ def test_lost_calls_and_failures_are_noted(tmp_path):
         (json.dumps(header(5)).encode(), "damaged"),
     ],
 )
-def test_foreign_files_are_refused_with_the_reason(tmp_path, content, reason):
+def test_unsupported_files_raise_with_a_reason(tmp_path, content, reason):
     path = tmp_path / "strange.jsonl"
     path.write_bytes(content)
     with pytest.raises(NotATraceError, match=reason):
@@ -86,7 +86,7 @@ def test_missing_ranks_are_named(tmp_path):
     assert run.notes[0] == "communicator 1 (tcp, 4 ranks): no file of rank 0"
 
 
-def test_rank_that_is_behind_is_named(tmp_path):
+def test_notes_name_the_rank_that_is_behind(tmp_path):
     write(tmp_path, header(0), [call(1, 1, 2), call(2, 3, 0)], closed=False)
     write(tmp_path, header(1), [call(1, 1, 2, label="gate")], closed=False)
     run = read_run(tmp_path)
@@ -95,12 +95,12 @@ def test_rank_that_is_behind_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("make", [lambda folder: folder / "nowhere", lambda folder: folder])
-def test_folder_without_traces_is_an_error_that_names_the_variable(tmp_path, make):
+def test_directory_without_traces_raises_naming_variable(tmp_path, make):
     with pytest.raises(TraceError, match="COBRE_COMM_TRACE"):
         read_run(make(tmp_path))
 
 
-def test_of_two_runs_in_one_folder_the_newer_is_read(tmp_path):
+def test_newer_of_two_runs_in_one_directory_is_read(tmp_path):
     second_ns = 3_600_000_000_000
     for pid, begin_ns in ((100, 0), (200, second_ns)):
         for rank in range(2):
@@ -111,14 +111,14 @@ def test_of_two_runs_in_one_folder_the_newer_is_read(tmp_path):
     assert run.notes == ["ignored, from an earlier run: rank-0-100.jsonl, rank-1-100.jsonl"]
 
 
-def test_two_runs_at_the_same_time_are_refused(tmp_path):
+def test_simultaneous_runs_in_one_directory_raise(tmp_path):
     write(tmp_path, header(0), [call(1, 5, 900)])
     write(tmp_path, header(0, pid=101, wall_error_ns=10), [call(1, 5, 900)])
     with pytest.raises(TraceError, match=r"rank-0-100\.jsonl and rank-0-101\.jsonl are both rank 0"):
         read_run(tmp_path)
 
 
-def test_communicator_for_each_node_is_a_world_of_its_own(tmp_path):
+def test_node_communicators_are_separate_worlds(tmp_path):
     for host, first in (("a", 0), ("b", 2)):
         for local in range(2):
             pid = 100 + first + local

@@ -62,14 +62,14 @@ def test_waits_are_shown_with_the_rank_waited_for(run):
     ]
 
 
-def test_figures_by_operation(run):
+def test_operations_have_counts_bytes_and_times(run):
     statistics = operation_statistics(run)
     assert list(statistics) == [("barrier", ""), ("allreduce", "bounds"), ("broadcast", "")]
     assert statistics["allreduce", "bounds"].nbytes == 64
     assert sorted(statistics["barrier", ""].durations_ns) == [10 * US, 40 * US]
 
 
-def test_figures_by_rank(run):
+def test_ranks_have_times_and_waits(run):
     first, second = rank_statistics(run, align_clocks(run)).values()
     assert (first.calls, first.inside_ns, first.waited_ns, first.came_last, first.caused_ns) == (
         3,
@@ -135,14 +135,14 @@ def test_command_reports_errors_with_exit_code_2(tmp_path, capsys):
     assert "No such file" in capsys.readouterr().err
 
 
-def test_only_so_many_operations_are_listed(tmp_path):
+def test_long_lists_of_operations_are_truncated(tmp_path):
     calls = [call(number, number * US, (number + 1) * US, label=f"label {number}") for number in range(1, 26)]
     write(tmp_path, header(0, size=1), calls)
     run = read_run(tmp_path)
     assert "and 5 more operations that took less time" in summary(run, align_clocks(run))
 
 
-def test_nothing_is_matched_while_a_rank_is_missing(tmp_path):
+def test_calls_are_not_matched_if_a_rank_is_missing(tmp_path):
     write(tmp_path, header(0), [call(1, 0, 4 * US)])
     run = read_run(tmp_path)
     assert slices(chrome_trace(run, align_clocks(run))) != []

@@ -66,7 +66,7 @@ def test_calls_are_written_during_the_run(folder):
         wait_until(lambda: len(entries(folder)) == 2)
 
 
-def test_each_communicator_has_a_file_of_its_own(folder):
+def test_each_communicator_writes_a_separate_file(folder):
     with create_communicator(LocalConfig()) as comm, comm.split_local() as part:
         comm.barrier()
         part.barrier()
@@ -120,7 +120,7 @@ def test_call_that_never_ends_is_written(folder, monkeypatch):
 
 def test_lost_calls_are_counted(folder):
     with create_communicator(LocalConfig()) as comm:
-        comm._trace._lock.acquire()  # as if the thread never had its turn
+        comm._trace._lock.acquire()  # simulate a writer thread that is never scheduled
         for _ in range(3000):
             comm.barrier()
         comm._trace._lock.release()
@@ -129,7 +129,7 @@ def test_lost_calls_are_counted(folder):
     assert list(recording.calls)[-1] == 3000
 
 
-def test_fork_writes_nothing(folder):
+def test_forked_child_writes_nothing(folder):
     comm = create_communicator(LocalConfig())
     comm.barrier()
     child = os.fork()
@@ -143,7 +143,7 @@ def test_fork_writes_nothing(folder):
     assert (list(recording.calls), recording.notes) == ([1, 2], [])
 
 
-def test_folder_that_cannot_be_created_is_a_warning(tmp_path, monkeypatch, caplog):
+def test_uncreatable_directory_gives_a_warning(tmp_path, monkeypatch, caplog):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(TRACE_VARIABLE, str(tmp_path / "file"))
     with caplog.at_level(logging.WARNING, "cobre.comm"), create_communicator(LocalConfig()) as comm:
@@ -151,7 +151,7 @@ def test_folder_that_cannot_be_created_is_a_warning(tmp_path, monkeypatch, caplo
     assert "cannot write a trace of rank 0: COBRE_COMM_TRACE=" in caplog.text
 
 
-def test_full_disk_ends_the_trace_and_not_the_run(folder, caplog):
+def test_full_disk_stops_tracing_but_not_run(folder, caplog):
     with caplog.at_level(logging.WARNING, "cobre.comm"), create_communicator(LocalConfig()) as comm:
         os.close(comm._trace._file.fileno())  # every write fails from here on
         comm.barrier()

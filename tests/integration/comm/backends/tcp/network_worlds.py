@@ -40,7 +40,7 @@ class NetworkWorld:
         return ranks
 
     def gather(self, ranks):
-        """Let all ranks of `gather_when_told` make their gather; all must receive all data."""
+        """Let all ranks make the gather of `gather_on_command`, and check the data."""
         ranks[0].tell()
         assert [rank.wait_for("good")["good"] for rank in ranks] == [True] * len(ranks)
 

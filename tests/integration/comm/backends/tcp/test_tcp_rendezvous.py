@@ -171,13 +171,13 @@ def test_connecting_to_another_machine_needs_a_secret():
 
 
 @pytest.mark.parametrize("options", [{"secret": "", "insecure": True}, {}])
-def test_wildcard_is_bound_when_asked_for(options):
+def test_configured_wildcard_is_bound(options):
     with tcp_world(2, bind="0.0.0.0:29517", **options) as world:
         comms = results([world.start(0), world.start(1, port=29517)])
         assert world.everywhere(comms, total) == [[3.0] * 3] * 2
 
 
-def test_rank_0_without_an_address_listens_on_all_of_them(caplog):
+def test_rank_0_without_address_listens_on_all_addresses(caplog):
     caplog.set_level(logging.INFO, "cobre.comm")
     with tcp_world(2) as world:
         comms = results([world.start(0, coordinator="", port=29519), world.start(1, port=29519)])
@@ -248,7 +248,7 @@ def test_worker_without_tls_is_refused_and_both_sides_report_it():
         assert "missing rank 1" in text and "TLS handshake with 127.0.0.1 failed" in text
 
 
-def test_tls_on_the_worker_alone_is_reported_on_both_sides():
+def test_tls_only_on_worker_is_reported_on_both_sides():
     with tcp_world(2, connect_timeout_s=2.5) as world:
         coordinator = world.start(0, connect_timeout_s=1.0)
         text = str(failure(world.start(1, **encrypted(1))))
@@ -268,7 +268,7 @@ def test_bind_address_of_another_machine_is_refused():
         assert "COBRE_TCP_BIND=192.0.2.1 is not an address of this machine" in str(failure(world.start(0)))
 
 
-def test_coordinators_address_that_is_not_ours_may_be_a_service_in_front_of_us():
+def test_coordinator_address_may_belong_to_a_service():
     with tcp_world(2) as world:
         comms = results([world.start(0, coordinator="192.0.2.1:29521"), world.start(1, port=29521)])
         assert world.everywhere(comms, total) == [[3.0] * 3] * 2

@@ -1,4 +1,4 @@
-"""Claims about tcp that need live worlds: socket options, and fences of private memory."""
+"""Socket options and fences of running tcp worlds."""
 
 import os
 import socket

@@ -33,7 +33,7 @@ def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
         wait_until_listening(world)
         strangers = [world.connect() for _ in range(200)]
         for number, stranger in enumerate(strangers[::3]):
-            with contextlib.suppress(OSError):  # it was shown the door already
+            with contextlib.suppress(OSError):  # the coordinator has already rejected it
                 stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" if number % 2 else b"\xff" * 3000)
         comms = results([coordinator, *world.start_all([1, 2])])
         assert world.everywhere(comms, total) == [[6.0] * 3] * 3

@@ -1,4 +1,4 @@
-"""Printed output is read before a rank goes on: it waits for pipes, with a limit, and only for pipes."""
+"""Tests of waiting until the launcher has read a rank's output."""
 
 import os
 import pty
@@ -22,7 +22,7 @@ def start(limit_s, mark, stderr):
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
 
 
-def test_waits_until_the_pipe_is_read(tmp_path):
+def test_drain_waits_until_pipe_is_read(tmp_path):
     mark = tmp_path / "begins to read"
     with start(LIMIT_S, mark, subprocess.PIPE) as process:
         select.select([process.stderr], [], [], LIMIT_S)
@@ -31,17 +31,17 @@ def test_waits_until_the_pipe_is_read(tmp_path):
         assert process.wait(LIMIT_S) == EMPTY_AFTER_READING
 
 
-def test_gives_up_at_the_limit(tmp_path):
+def test_drain_gives_up_at_its_limit(tmp_path):
     with start(0.05, tmp_path / "none", subprocess.PIPE) as process:
         assert process.wait(LIMIT_S) == UNREAD
 
 
-def test_file_needs_no_reader(tmp_path):
+def test_files_are_not_waited_for(tmp_path):
     with (tmp_path / "log").open("wb") as log, start(0, tmp_path / "none", log) as process:
         assert process.wait(LIMIT_S) == EMPTY
 
 
-def test_what_was_typed_at_a_terminal_is_no_output(tmp_path):
+def test_unread_terminal_input_is_ignored(tmp_path):
     keyboard, terminal = pty.openpty()
     os.write(keyboard, b"typed ahead\n")
     with start(0, tmp_path / "none", terminal) as process:
@@ -50,7 +50,7 @@ def test_what_was_typed_at_a_terminal_is_no_output(tmp_path):
     os.close(terminal)
 
 
-def test_closed_streams_have_nothing_to_read():
+def test_closed_streams_are_ignored():
     program = "import os; from cobre.comm.backends.mpi.job import drain_output; os._exit(10 + drain_output(0))"
     done = subprocess.run(
         ["sh", "-c", 'exec "$0" -c "$1" >&- 2>&-', sys.executable, program], timeout=LIMIT_S, check=False

@@ -30,7 +30,7 @@ def test_failure_record_fits_into_the_memory_of_a_host(text):
     assert read.text == text[: len(read.text)] and len(read.text) >= min(len(text), 130)
 
 
-def test_text_that_is_no_failure_record_is_not_taken_for_one():
+def test_other_text_is_not_parsed_as_failure_record():
     assert node_group.failure_from_text("the world failed, but the rank that found out died while saying why") is None
 
 

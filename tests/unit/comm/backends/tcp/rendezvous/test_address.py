@@ -16,14 +16,14 @@ from cobre.comm.backends.tcp.rendezvous.listener import Address, is_loopback, pa
         (" host ", "host", 29500),
     ],
 )
-def test_forms_of_addresses(text, host, port):
+def test_addresses_are_parsed(text, host, port):
     assert parse_address(text, 29500) == Address(host, port)
 
 
 @pytest.mark.parametrize(
     "text", ["", ":", ":80", "host:", "host:eighty", "host:70000", "[::1", "[::1]80", "[]:1", "host:-1"]
 )
-def test_invalid_address_is_refused_naming_the_variable(text):
+def test_invalid_address_error_names_variable(text):
     with pytest.raises(InitializationFailedError, match="COBRE_TCP_COORDINATOR"):
         parse_address(text, 29500)
 
@@ -46,6 +46,6 @@ def test_ipv4_mapped_addresses_count_as_ipv4():
     assert not is_loopback("localhost")  # a name proves nothing
 
 
-def test_resolving_gives_every_address_once():
+def test_resolved_addresses_are_unique():
     endpoints = resolve(Address("127.0.0.1", 80))
     assert [(endpoint.host, str(endpoint)) for endpoint in endpoints] == [("127.0.0.1", "127.0.0.1:80")]

@@ -42,7 +42,7 @@ def test_file_that_others_can_read_or_change_is_refused(secret_file, mode, allow
         assert SECRET not in str(caught.value)
 
 
-def test_device_is_no_secret():
+def test_device_as_secret_file_is_rejected():
     with pytest.raises(InitializationFailedError, match="/dev/null is not a regular file"):
         load_secret(config(secret_file="/dev/null"))
 

@@ -17,11 +17,11 @@ def config(**options):
     return TcpConfig("127.0.0.1", 1, 2, **options)
 
 
-def test_without_files_there_is_no_tls():
+def test_tls_is_off_without_files():
     assert server_context(config()) is None and client_context(config()) is None
 
 
-def test_workers_must_show_a_certificate_only_when_there_is_an_authority():
+def test_client_certificate_is_required_only_with_ca():
     assert server_context(config(**OWN)).verify_mode is ssl.CERT_NONE
     assert server_context(config(**OWN, **CA)).verify_mode is ssl.CERT_REQUIRED
 

@@ -44,12 +44,12 @@ def pair(request):
 
 
 def reset(sock):
-    """End the connection as a crashed machine's kernel does, without a farewell."""
+    """Reset the connection (RST), as after a crash of the peer's machine."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()
 
 
-def test_full_connection_takes_nothing_and_a_read_makes_room(pair):
+def test_send_on_full_connection_returns_zero_until_peer_reads(pair):
     channel, peer = pair
     piece, sent = bytes(1 << 16), 0
     while taken := channel.send_small(piece):
@@ -79,7 +79,7 @@ def test_receiving_from_a_peer_that_was_cut_off_names_it(pair):
     assert caught.value.peer == Peer(1)
 
 
-def test_bytes_that_are_not_encrypted_end_an_encrypted_connection():
+def test_plain_bytes_end_an_encrypted_connection():
     left, right = encrypted_pair()
     with left, right:
         os.write(right.fileno(), b"these are no records of TLS")
@@ -88,7 +88,7 @@ def test_bytes_that_are_not_encrypted_end_an_encrypted_connection():
         assert isinstance(caught.value.cause, ssl.SSLError)
 
 
-def test_end_of_file_is_a_loss_without_a_cause(pair):
+def test_end_of_file_is_a_lost_link_without_cause(pair):
     channel, peer = pair
     with contextlib.suppress(OSError):
         peer.shutdown(socket.SHUT_WR)

@@ -48,7 +48,7 @@ def test_parts_are_relayed_while_they_arrive(pair):
     assert places[0] == parts[0] and places[2] == parts[2]
 
 
-def test_pieces_below_the_minimum_are_not_sent(pair):
+def test_pieces_below_minimum_size_are_not_sent(pair):
     writer = RelayWriter(pair[0], 1, [memoryview(b"x" * 1000)], piece_bytes=100)
     writer.flush()
     assert not writer.has_work([99])
@@ -71,7 +71,7 @@ def test_frames_longer_than_the_remaining_payload_are_refused(pair, header):
         DataReader(pair[1], 10).read(memoryview(bytearray(10)))
 
 
-def test_head_may_arrive_byte_by_byte(pair):
+def test_header_may_arrive_byte_by_byte(pair):
     reader, received = DataReader(pair[1], 4), memoryview(bytearray(4))
     header = data_header(4)
     for byte in header:

@@ -67,14 +67,14 @@ def test_ranks_bound_to_one_core_sleep_at_once():
         os.sched_setaffinity(0, everything)
 
 
-def test_failed_spins_become_rare():
+def test_failed_spins_increase_backoff():
     spin_wait = SpinWait(1e-6)
     spun = [spins(spin_wait) > 0 for _ in range(1000)]
     assert spun[:8] == [True, False, True, False, False, False, True, False]
     assert 0 < sum(spun[-2 * MAX_SKIPPED :]) <= 2
 
 
-def test_successful_spins_become_usual_again():
+def test_successful_spin_halves_backoff():
     spin_wait = SpinWait(1e-6)
     for _ in range(1000):
         spins(spin_wait)
@@ -126,7 +126,7 @@ def test_failure_ends_the_sleep(pair, monitor, spin_s):
 @SPINS
 @pytest.mark.parametrize("is_known", [True, False])
 def test_failure_of_a_later_call_does_not_end_the_sleep(pair, monitor, spin_s, is_known, monkeypatch):
-    monkeypatch.setattr(waiting, "POLL_S", 0.005)  # several times around before there is something to read
+    monkeypatch.setattr(waiting, "POLL_S", 0.005)  # the loop runs several times before data arrives
     recorded = threading.Timer(
         0.0 if is_known else 0.02, monitor.set_failure, (FailureRecord(FailureKind.ABORTED, 2, (), "enough"),)
     )

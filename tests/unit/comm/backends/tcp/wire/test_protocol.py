@@ -106,7 +106,7 @@ def test_arbitrary_bytes_raise_protocol_errors_only(kind, payload):
         message = kind.parse(payload)
     except ProtocolError:
         return
-    # The one other legal outcome: it was a message. Its flags may be written in several ways, its meaning not.
+    # Otherwise the bytes were a valid message: its flags may have several encodings, its meaning only one.
     assert kind.parse(message.pack()) == message
 
 
@@ -147,20 +147,20 @@ def test_another_protocol_version_is_named_first():
             message.parse(payload)
 
 
-def test_link_of_no_known_kind_is_refused():
+def test_unknown_link_kind_raises():
     hello = Hello(1, 2, "", "", 1, "", "", 7, bytes(16), bytes(32))
     with pytest.raises(ProtocolError, match="unknown link 7"):
         Hello.parse(hello.pack())
 
 
-def test_failure_of_no_known_kind_is_refused():
+def test_unknown_failure_kind_raises():
     payload = bytearray(FailureRecord(FailureKind.ABORTED, 1, ()).pack())
     payload[0] = 99
     with pytest.raises(ProtocolError, match="unknown kind of failure 99"):
         FailureRecord.parse(bytes(payload))
 
 
-def test_text_that_is_no_utf8_is_refused():
+def test_text_that_is_not_utf8_raises():
     with pytest.raises(ProtocolError, match="not valid UTF-8"):
         FieldReader(struct.pack(">H", 2) + b"\xff\xfe").text()
 
@@ -187,7 +187,7 @@ def test_largest_failure_record_fits_into_its_frame():
     assert len(FailureRecord.parse(parsed[0][1]).peers) == messages.MAX_PEERS
 
 
-def test_part_heads_are_checked_against_the_sizes_of_parts():
+def test_part_headers_are_checked_against_part_sizes():
     header = protocol.part_header(1, 8, 4)
     assert protocol.parse_part_header(header, [0, 12]) == (1, 8, 4)
     for sizes in ([0], [0, 11], [12, 0]):
@@ -202,7 +202,7 @@ def test_part_heads_are_checked_against_the_sizes_of_parts():
 
 
 @given(st.binary(min_size=17, max_size=17), st.lists(st.integers(0, 2**40), max_size=5))
-def test_no_part_points_outside_its_place(header, sizes):
+def test_part_outside_receive_buffer_raises(header, sizes):
     try:
         source, offset, nbytes = protocol.parse_part_header(header, sizes)
     except ProtocolError:
@@ -211,7 +211,7 @@ def test_no_part_points_outside_its_place(header, sizes):
 
 
 @given(st.binary(min_size=HEADER_BYTES, max_size=HEADER_BYTES))
-def test_any_call_head_is_refused_or_described(header):
+def test_arbitrary_call_header_raises_or_has_description(header):
     with contextlib.suppress(ProtocolError):
         assert str(CallHeader.parse(header))
 
