@@ -72,7 +72,7 @@ def test_duplicate_case_names_raise():
 
 
 @pytest.fixture
-def speaking():
+def fake_rank():
     """Start a process in the place of a rank that reports these events, and ends or stays."""
     processes = []
 
@@ -88,35 +88,35 @@ def speaking():
         process.collect()
 
 
-def saw(**fields):
+def observed(**fields):
     good = {"error": "PeerLostError", "ranks": [0], "operation": "barrier", "sequence": 2, "own_sequence": 2}
     return {"event": "saw", "message": "", "pids": [], "hosts": [], **good, **BROKEN, **fields}
 
 
-def test_reports_of_survivors_are_judged(speaking):
-    failed = speaking()
+def test_reports_of_survivors_are_judged(fake_rank):
+    failed = fake_rank()
     for event, words in [
-        (saw(error=""), "expected PeerLostError about rank 0"),
-        (saw(operation="fence"), "operation should be one of ('barrier',), not fence"),
-        (saw(own_sequence=3), "call #3 failed, but the error says #2"),
-        (saw(state="open"), "after the failure the communicator is open"),
-        (saw(), "the message does not say 'rank 0'"),
+        (observed(error=""), "expected PeerLostError about rank 0"),
+        (observed(operation="fence"), "operation should be one of ('barrier',), not fence"),
+        (observed(own_sequence=3), "call #3 failed, but the error says #2"),
+        (observed(state="open"), "after the failure the communicator is open"),
+        (observed(), "the message does not say 'rank 0'"),
     ]:
-        assert words in "\n".join(plan.check_failure(speaking(event), "PeerLostError", failed, ("barrier",)))
-    assert "expected AbortedError, got" in plan.check_message(speaking(saw()), "AbortedError", ())[0]
+        assert words in "\n".join(plan.check_failure(fake_rank(event), "PeerLostError", failed, ("barrier",)))
+    assert "expected AbortedError, got" in plan.check_message(fake_rank(observed()), "AbortedError", ())[0]
     refused = {"event": "refused", "error": "InvalidBackendError", "message": ""}
     assert (
         "expected MissingConfigurationError"
-        in plan.check_refused(speaking(refused), "MissingConfigurationError", ())[0]
+        in plan.check_refused(fake_rank(refused), "MissingConfigurationError", ())[0]
     )
 
 
-def test_rank_that_does_not_report_or_end_stops_its_plan(speaking):
-    ended = speaking({"event": "joined"})
+def test_rank_that_does_not_report_or_end_stops_its_plan(fake_rank):
+    ended = fake_rank({"event": "joined"})
     for _ in range(2):
         with pytest.raises(PlanError, match=r"ended without 'saw': {\"event\": \"joined\"}"):
             ended.wait_for("saw")
-    silent = speaking(stays=True, limit_s=1.0)
+    silent = fake_rank(stays=True, limit_s=1.0)
     with pytest.raises(PlanError, match="never reported 'saw': no output"):
         silent.wait_for("saw")
     with pytest.raises(PlanError, match="does not end"):
@@ -126,7 +126,7 @@ def test_rank_that_does_not_report_or_end_stops_its_plan(speaking):
 
 
 @pytest.fixture
-def own_plans(monkeypatch):
+def fake_plans(monkeypatch):
     monkeypatch.setattr(plan, "_registry", {})
 
     @fault("never", (5,))
@@ -145,7 +145,7 @@ def own_plans(monkeypatch):
         return ["the wrong rank was named"]
 
 
-def test_plan_outcomes(own_plans):
+def test_plan_outcomes(fake_plans):
     results = list(table.run_plans(FUTEX, Depth.QUICK))
     assert [(result.outcome, result.message) for result in results] == [
         (Outcome.ERROR, "rank 0 is missing"),

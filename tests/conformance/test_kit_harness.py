@@ -141,15 +141,15 @@ def test_leak_check_sees_processes_descriptors_and_segments():
     child = subprocess.Popen(["sleep", "60"], env={**os.environ, **check.environment})
     descriptor = os.open(segment, os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        found = " ".join(check.leaks(0))
+        output = " ".join(check.leaks(0))
     finally:
         child.kill()
         child.wait()
         os.close(descriptor)
         segment.unlink()
-    assert f"process {child.pid}" in found
-    assert f"descriptor {descriptor}" in found
-    assert "shared memory cobre-leak-test" in found
+    assert f"process {child.pid}" in output
+    assert f"descriptor {descriptor}" in output
+    assert "shared memory cobre-leak-test" in output
     assert check.leaks(0) == []
 
 
@@ -269,7 +269,7 @@ def test_case_is_skipped_with_reason_under_address_sanitizer():
         pytest.skip("gcc and its address sanitizer are not installed")
     reasons = []
     for environ in ({}, {"LD_PRELOAD": name, "ASAN_OPTIONS": "detect_leaks=0"}):
-        found = subprocess.check_output([sys.executable, "-c", ASKS], env=os.environ | environ, text=True)
-        reasons.append(found.strip())
+        output = subprocess.check_output([sys.executable, "-c", ASKS], env=os.environ | environ, text=True)
+        reasons.append(output.strip())
     assert reasons[0] == ""
     assert "a fork may copy while another thread holds it" in reasons[1]

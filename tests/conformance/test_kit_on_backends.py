@@ -20,8 +20,8 @@ PAYLOADS = ("gather/*", "reduce/*", "broadcast/*", "regions/gather*", "sequences
 
 
 def setting(backend, variant, size):
-    found = profile(backend)
-    return Setting(found, next(one for one in found.variants if one.name == variant), size)
+    backend_profile = profile(backend)
+    return Setting(backend_profile, next(one for one in backend_profile.variants if one.name == variant), size)
 
 
 @pytest.mark.timeout(600)

@@ -11,7 +11,7 @@ DEADLINE_S = 600
 _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 
 
-def left_behind():
+def leftovers():
     """Return the containers and networks of this machine."""
     names = podman("ps", "--all", "--format={{.Names}}"), podman("network", "ls", "--format={{.Name}}")
     return [sorted(listing.split()) for listing in names]
@@ -21,7 +21,7 @@ class ComposeProject:
     """A project: `with` creates the network and starts all services; leaving the block removes everything."""
 
     def __init__(self, file, **variables):
-        text = _VARIABLE.sub(lambda found: str(variables.get(found[1], found[2])), file.read_text())
+        text = _VARIABLE.sub(lambda match: str(variables.get(match[1], match[2])), file.read_text())
         self._file = yaml.safe_load(text)
         self._folder = file.parent
         self._tag = f"{self._file['name']}-{os.getpid()}"

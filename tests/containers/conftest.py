@@ -9,7 +9,7 @@ import pytest
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "deploy")]
 
-from compose_project import left_behind  # noqa: E402 - beside this file
+from compose_project import leftovers  # noqa: E402 - beside this file
 from manifests import TWO_RESERVOIRS  # noqa: E402
 from podman import podman  # noqa: E402
 from prepare import IMAGE  # noqa: E402
@@ -18,9 +18,9 @@ from prepare import IMAGE  # noqa: E402
 @pytest.fixture(scope="session")
 def image():
     assert podman("image", "exists", IMAGE, check=False).returncode == 0, "`make containers` builds the image"
-    before = left_behind()
+    before = leftovers()
     yield IMAGE
-    assert left_behind() == before
+    assert leftovers() == before
 
 
 @pytest.fixture

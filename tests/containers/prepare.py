@@ -91,15 +91,15 @@ def pip_settings():
     listing = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], check=True, capture_output=True, text=True
     ).stdout
-    chosen = {}
+    settings = {}
     for line in listing.splitlines():
         name, _, value = line.partition("=")
-        chosen[name.rpartition(".")[2]] = value.strip("'\"")
-    paths = {urlsplit(word).path for value in chosen.values() for word in value.split()} | {CERTIFICATES}
+        settings[name.rpartition(".")[2]] = value.strip("'\"")
+    paths = {urlsplit(word).path for value in settings.values() for word in value.split()} | {CERTIFICATES}
     # The pages of an index (".../simple") point to files beside it.
     paths = {path.removesuffix("/simple") for path in paths}
     folders = sorted(path for path in paths if path.startswith("/") and Path(path).exists())
-    return "[global]\n" + "".join(f"{name} = {value}\n" for name, value in chosen.items()), folders
+    return "[global]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()), folders
 
 
 if __name__ == "__main__":

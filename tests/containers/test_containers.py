@@ -1,6 +1,5 @@
 """Real containers: the printed compose file on a separate network, and several ranks inside one container."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,17 +9,12 @@ from compose_project import ComposeProject
 from compose_world import write_secret
 from manifests import TWO_RESERVOIRS, cobre
 from podman import LIMITS, podman
+from studies import summary_digests
 
 RANKS = 3
 MANY = 400
 NOBODY = 10001
 pytestmark = pytest.mark.timeout(900)
-
-
-def digest_of(output):
-    """Return the digest of the policy and of the simulated rows."""
-    summary = json.loads((output / "summary.json").read_text())
-    return summary["digest"], summary["simulation_digest"]
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +28,7 @@ def laptop_digest(tmp_path_factory):
             flags = ["--iterations", str(iterations), "--workers", "1", "--no-report"]
             command = [sys.executable, "-m", "cobre.cli", "run", TWO_RESERVOIRS, "--output", output, *flags]
             subprocess.run(command, check=True, capture_output=True, timeout=600)
-        return digest_of(output)
+        return summary_digests(output)
 
     return digest_of_one_process
 
@@ -66,7 +60,7 @@ def test_containers_give_digest_of_one_process(folder, image, laptop_digest):
     with compose(folder, image, 5) as project:
         assert project.exit_codes() == dict.fromkeys(project.services, 0), project.logs("rank0")
         assert "3 workers (tcp)" in project.logs("rank0")
-    assert digest_of(folder / "output") == laptop_digest(5)
+    assert summary_digests(folder / "output") == laptop_digest(5)
     assert (folder / "output" / "summary.json").stat().st_uid == NOBODY
 
 
@@ -81,7 +75,7 @@ def test_run_resumes_after_its_container_is_killed(folder, image, laptop_digest)
     assert before < MANY
     with ComposeProject(folder / "compose.yaml", COBRE_UID=NOBODY, COBRE_GID=NOBODY) as project:
         assert project.exit_codes() == dict.fromkeys(project.services, 0), project.logs("rank0")
-    assert digest_of(folder / "output") == laptop_digest(MANY)
+    assert summary_digests(folder / "output") == laptop_digest(MANY)
 
 
 def test_stopped_container_keeps_the_policy_and_resumes(folder, image, laptop_digest):
@@ -92,7 +86,7 @@ def test_stopped_container_keeps_the_policy_and_resumes(folder, image, laptop_di
         assert project.exit_codes() == dict.fromkeys(project.services, 143)
     with ComposeProject(folder / "compose.yaml", COBRE_UID=NOBODY, COBRE_GID=NOBODY) as project:
         assert project.exit_codes() == dict.fromkeys(project.services, 0), project.logs("rank0")
-    assert digest_of(folder / "output") == laptop_digest(MANY)
+    assert summary_digests(folder / "output") == laptop_digest(MANY)
 
 
 def run_in_one(folder, image, *options, iterations=5, workers=3):
@@ -108,7 +102,7 @@ def test_shm_works_with_64_mb_of_container_memory(folder, image, laptop_digest):
     done = run_in_one(folder, image)
     assert done.returncode == 0, done.stderr
     assert "3 workers on shm" in done.stdout
-    assert digest_of(folder / "output") == laptop_digest(5)
+    assert summary_digests(folder / "output") == laptop_digest(5)
 
 
 def test_too_little_shared_memory_is_reported_with_a_remedy(folder, image):

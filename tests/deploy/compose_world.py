@@ -30,17 +30,17 @@ class ComposeWorld:
             self._network.write_names(number, rank0=[COORDINATOR])
         started = {name: self._start(name) for name in order or self.services}
         try:
-            said = {name: process.communicate(timeout=DEADLINE_S) for name, process in started.items()}
+            outputs = {name: process.communicate(timeout=DEADLINE_S) for name, process in started.items()}
         finally:
             for process in started.values():
                 process.kill()
-        return {name: (started[name].returncode, *said[name]) for name in self.services}
+        return {name: (started[name].returncode, *outputs[name]) for name in self.services}
 
     def _start(self, name):
         service = self._file["services"][name]
-        places = self._places(service)
-        words = [places.get(word, word) for word in service["command"]]
-        environment = {key: places.get(value, value) for key, value in service["environment"].items()}
+        host_paths = self._places(service)
+        words = [host_paths.get(word, word) for word in service["command"]]
+        environment = {key: host_paths.get(value, value) for key, value in service["environment"].items()}
         command = [*self._network.on(self.services.index(name)), sys.executable, "-m", "cobre.cli", *words]
         # Nothing of our own environment but what the interpreter needs to find the package.
         base = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}

@@ -28,9 +28,9 @@ def metadata(index):
 
 def environment(template, index):
     [container] = template["spec"]["containers"]
-    known = metadata(index)
+    fields = metadata(index)
     return {
-        entry["name"]: entry["value"] if "value" in entry else known[entry["valueFrom"]["fieldRef"]["fieldPath"]]
+        entry["name"]: entry["value"] if "value" in entry else fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
         for entry in container["env"]
     }
 

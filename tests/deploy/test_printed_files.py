@@ -13,8 +13,8 @@ from cobre.launchfiles.files import UNUSABLE_SECRET, printed_files
 
 @pytest.mark.parametrize("name", sorted(printed_files()))
 def test_files_in_deploy_equal_the_printed_ones(name):
-    kept = (DEPLOY / name).read_text()
-    assert kept == printed_files()[name], "run: python -m cobre.launchfiles.files deploy"
+    text = (DEPLOY / name).read_text()
+    assert text == printed_files()[name], "run: python -m cobre.launchfiles.files deploy"
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_manifest_has_a_new_secret_each_time(words, name):
     secrets = [documents(text)["Secret"]["stringData"]["secret"] for text in texts]
     assert len(set(secrets)) == 2
     assert all(len(secret) == 64 for secret in secrets)
-    kept = (DEPLOY / name).read_text()
-    assert all(text.replace(secret, UNUSABLE_SECRET) == kept for text, secret in zip(texts, secrets, strict=True))
+    stored = (DEPLOY / name).read_text()
+    assert all(text.replace(secret, UNUSABLE_SECRET) == stored for text, secret in zip(texts, secrets, strict=True))
 
 
 def test_image_and_dockerfile_have_current_version():
@@ -112,11 +112,11 @@ def test_kubernetes_keeps_dollars_as_they_are():
     assert pod_template(kinds)["spec"]["containers"][0]["args"][-1] == "$$(HOME)"
 
 
-@pytest.mark.parametrize(("path", "seen"), [("-x", "./-x"), ("--help", "./--help"), ("x", "x")])
-def test_path_with_leading_dash_is_not_an_option(path, seen):
+@pytest.mark.parametrize(("path", "printed"), [("-x", "./-x"), ("--help", "./--help"), ("x", "x")])
+def test_path_with_leading_dash_is_not_an_option(path, printed):
     for words in (["slurm"], ["slurm", "--mpi"]):
         script = cobre("launch", *words, "--ranks", 2, "--case", path, "--output", path)
-        assert shlex.split(script.splitlines()[-2])[:5] == ["cobre", "run", seen, "--output", seen]
+        assert shlex.split(script.splitlines()[-2])[:5] == ["cobre", "run", printed, "--output", printed]
 
 
 def test_job_array_has_an_index_in_its_paths():
@@ -131,16 +131,16 @@ def test_job_array_has_an_index_in_its_paths():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--array", "1-8"], "--output must have %a in it"),
         (["--array", "1..8", "--output", "%a"], "--array must be indices such as"),
         (["--mpi", "pmi 2"], "--mpi must be a name"),
     ],
 )
-def test_invalid_slurm_options_are_rejected(words, said):
+def test_invalid_slurm_options_are_rejected(words, message):
     done = cobre("launch", "slurm", "--ranks", 2, *words, check=False)
-    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
 def test_job_is_requeued_only_on_request():
@@ -174,7 +174,7 @@ def test_options_reach_the_manifest():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["compose", "--ranks", 0], "--ranks must be from 1 to 1024, got 0"),
         (["compose", "--ranks", 2, "--threads", 0], "--threads must be from 1"),
@@ -194,8 +194,8 @@ def test_options_reach_the_manifest():
         (["slurm", "--ranks", 2, "--partition", "a b"], "--partition must be a name without spaces"),
     ],
 )
-def test_invalid_options_are_rejected(words, said):
+def test_invalid_options_are_rejected(words, message):
     done = cobre("launch", *words, check=False)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert not done.stdout

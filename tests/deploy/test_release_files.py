@@ -34,11 +34,11 @@ def test_forge_files_match_their_schemas(schema):
 def targets_of(file):
     """Return the make targets that a workflow calls, those of a matrix included."""
     for job in yaml.safe_load(file.read_text())["jobs"].values():
-        chosen = job.get("strategy", {}).get("matrix", {}).get("target", [])
+        matrix_targets = job.get("strategy", {}).get("matrix", {}).get("target", [])
         for step in job["steps"]:
             yield from re.findall(r"\bmake ([a-z0-9-]+)", step.get("run", ""))
             if "make ${{ matrix.target }}" in step.get("run", ""):
-                yield from chosen
+                yield from matrix_targets
 
 
 def test_workflows_call_targets_that_exist():
@@ -95,5 +95,7 @@ def test_messages_name_our_distribution():
         ROOT / "README.md",
         *(ROOT / "deploy").iterdir(),
     ]
-    found = [file for file in files if file.is_file() and re.search(r"(?<!py)cobre\[[a-z]+\]", file.read_text())]
-    assert found == [ROOT / "docs" / "adr" / "0052-one-distribution.md"]
+    names = [
+        file for file in files if file.is_file() and re.search(r"(?<!py)cobre\[[a-z]+\]", file.read_text())
+    ]
+    assert names == [ROOT / "docs" / "adr" / "0052-one-distribution.md"]

@@ -32,8 +32,8 @@ def test_task_reads_rank_and_size_from_step():
 
 
 def test_user_variables_are_kept():
-    chosen = {"COBRE_TCP_COORDINATOR": "login", "COBRE_TCP_PORT": "4000", "COBRE_TCP_RUN_ID": "mine"}
-    config, _ = select_backend(None, STEP | chosen | step_environment(STEP | chosen))
+    settings = {"COBRE_TCP_COORDINATOR": "login", "COBRE_TCP_PORT": "4000", "COBRE_TCP_RUN_ID": "mine"}
+    config, _ = select_backend(None, STEP | settings | step_environment(STEP | settings))
     assert (config.coordinator, config.port, config.run_id, config.rank) == ("login", 4000, "mine", 3)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from cells import QUICK, WHOLE, CellFailedError
-from studies import QUICK_CASE, SLOW_CASE, digest_of, small_copy
+from studies import QUICK_CASE, SLOW_CASE, content_digest, small_copy
 
 from cobre.io.output.results import software_versions
 from cobre.runs.bit_comparison import compare_runs
@@ -58,13 +58,13 @@ def parse() -> argparse.Namespace:
 
 
 @contextmanager
-def folder_for_outputs(kept: Path | None):
-    if kept is not None:
-        shutil.rmtree(kept, ignore_errors=True)
-        yield kept
+def folder_for_outputs(folder: Path | None):
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="cobre-determinism-") as folder:
-        yield Path(folder)
+    with tempfile.TemporaryDirectory(prefix="cobre-determinism-") as temporary:
+        yield Path(temporary)
 
 
 def study_is_sound(title, case, flags, cells, folder) -> bool:
@@ -93,7 +93,7 @@ def outcome_of(cell, case, output, flags, reference) -> Outcome:
     except (CellFailedError, AssertionError) as error:
         return Outcome(None, str(error))
     if reference is None:
-        return Outcome(digest_of(output))
+        return Outcome(content_digest(output))
     comparison = compare_runs(reference, output)
     remark = "" if comparison.is_identical else f"\n    {comparison.difference}"
     return Outcome(comparison.digests[1], remark)

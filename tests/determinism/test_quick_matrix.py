@@ -2,7 +2,7 @@
 
 import pytest
 from cells import QUICK
-from studies import SLOW_CASE, digest_of, small_copy
+from studies import SLOW_CASE, content_digest, small_copy
 
 from cobre.runs.bit_comparison import compare_runs
 
@@ -27,4 +27,4 @@ def test_every_cell_gives_same_digest(tmp_path, case, reference, cell):
     output = tmp_path / "output"
     cell.run(case, output, FLAGS)
     assert compare_runs(reference, output).difference is None
-    assert digest_of(output) == digest_of(reference)
+    assert content_digest(output) == content_digest(reference)

@@ -10,16 +10,16 @@ import environments
 
 @pytest.fixture(params=["mpich", "openmpi"])
 def mpi(request):
-    found = environments.find(request.param)
-    if found is None:
+    environment = environments.find(request.param)
+    if environment is None:
         pytest.skip(f"no .venv-{request.param} with cobre and mpi4py; `make mpi-environments` makes it")
-    return found
+    return environment
 
 
 @pytest.fixture
 def mpich():
     """Return the MPI that can treat ranks of one machine as if they were on several nodes."""
-    found = environments.find("mpich")
-    if found is None:
+    environment = environments.find("mpich")
+    if environment is None:
         pytest.skip("no .venv-mpich with cobre and mpi4py; `make mpi-environments` makes it")
-    return found
+    return environment

@@ -76,10 +76,10 @@ def find(wheel):
     """Return the environment of that wheel, or None if it has not been made."""
     source = str(Path(cobre.__file__).parents[1])
     for environ in ((), (("PYTHONPATH", source),)):
-        found = MpiEnvironment(wheel, environ)
-        if Path(found.python).exists():
-            probe = [found.python, "-c", PROBE]
+        environment = MpiEnvironment(wheel, environ)
+        if Path(environment.python).exists():
+            probe = [environment.python, "-c", PROBE]
             settings = {**os.environ, **dict(environ)}
             if subprocess.run(probe, env=settings, capture_output=True, check=False, timeout=LIMIT_S).returncode == 0:
-                return found
+                return environment
     return None

@@ -1,4 +1,4 @@
-"""Program of the ranks of these tests: `mpiexec -n 3 python rank_program.py ACTION`."""
+"""Program of the ranks of these tests: `mpiexec -n 3 python rank_program.py SCENARIO [ACTION]`."""
 
 import asyncio
 import fcntl
@@ -27,9 +27,11 @@ from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_o
 
 ODD = 1
 FOR_EVER_S = 600
+DEADLINE_S = 30
+POLLS = 100  # of the loop in which a failed rank waits for its launcher to read its output
 
 
-def everybody_but_one(comm, action):
+def all_but_one_reduce(comm, action):
     comm.barrier()
     if comm.rank == ODD:
         action(comm)
@@ -44,28 +46,42 @@ def raise_error(_comm):
 def raise_error_unread(_comm):
     """Fail while the launcher reads nothing; another process notes in ANSWER whether this one waits for it."""
     launcher = os.getppid()
-    words = [sys.executable, __file__, "continue_launcher", str(os.getpid())]
-    watcher = subprocess.Popen(words, stdout=subprocess.PIPE)
-    watcher.stdout.readline()  # it looks by now: on a busy machine it starts later than this process would give up
+    command = [sys.executable, __file__, "continue_launcher", str(os.getpid())]
+    watcher = subprocess.Popen(command, stdout=subprocess.PIPE)
+    watcher.stdout.readline()  # on a busy machine it may start later than this process would give up
     os.kill(launcher, signal.SIGSTOP)
     raise ValueError("no more water")
 
 
 def continue_launcher(rank):
-    """Continue the launcher once the rank has printed its reason, and could have aborted the job as well."""
-    launcher = int(fields_of(rank)[1])
+    """Continue the launcher once the rank has printed its reason, and has ended or polled its output since."""
+    launcher = int(status_of(rank)["PPid"])
     print("looking", flush=True)
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and not unread_bytes(sys.stderr):
-        time.sleep(0.001)
-    time.sleep(0.2)
-    Path(os.environ["ANSWER"]).write_text("gone" if fields_of(rank)[0] == "Z" else "waits")
+    wait_until(lambda: unread_bytes(sys.stderr))
+    sleeps = sleeps_of(rank)
+    wait_until(lambda: has_ended(rank) or sleeps_of(rank) > sleeps + POLLS)
+    Path(os.environ["ANSWER"]).write_text("gone" if has_ended(rank) else "waits")
     os.kill(launcher, signal.SIGCONT)
 
 
-def fields_of(pid):
-    """Return the fields of a process, state and parent first."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def wait_until(condition):
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline and not condition():
+        time.sleep(0.001)
+
+
+def status_of(pid):
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def has_ended(pid):
+    return status_of(pid)["State"].startswith("Z")
+
+
+def sleeps_of(pid):
+    """Return how many times the main thread of a process has given up its core to wait."""
+    return int(status_of(pid)["voluntary_ctxt_switches"])
 
 
 def unread_bytes(stream):
@@ -107,18 +123,18 @@ def close(comm):
     comm.close()
 
 
-def say(*words):
+def print_line(*words):
     """Print in one piece, so that ranks do not write into each other's lines."""
     os.write(1, f"{' '.join(map(str, words))}\n".encode())
 
 
 def fail_inside(action):
     with create_communicator() as comm:
-        everybody_but_one(comm, action)
+        all_but_one_reduce(comm, action)
 
 
 def fail_outside(action):
-    everybody_but_one(create_communicator(), action)
+    all_but_one_reduce(create_communicator(), action)
 
 
 @contextmanager
@@ -129,7 +145,7 @@ def ended_plainly():
     except (ValueError, AbortedError) as error:
         end = exit_report_of(error)
         if end.text:
-            say(end.text)
+            print_line(end.text)
         sys.exit(end.exit_code)
 
 
@@ -139,7 +155,7 @@ def fail_together(action):
         action(comm)
 
 
-def fail_before_a_question(action):
+def fail_before_check_failures(action):
     """Fail on one rank while the others call `check_failures`."""
     with ended_plainly(), create_communicator() as comm:
         comm.check_failures()
@@ -149,16 +165,20 @@ def fail_before_a_question(action):
 
 
 def interrupted(_action):
+    def interrupt_in_call():
+        wait_until(lambda: comm.state == "busy")
+        os.kill(os.getpid(), signal.SIGINT)
+
     with create_communicator() as comm:
         if comm.rank == ODD:
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            threading.Thread(target=interrupt_in_call, daemon=True).start()
             comm.barrier()
         else:
             time.sleep(FOR_EVER_S)
 
 
-def asked(_action):
-    """Ask a rank that waits in a call for its report, repeatedly until it has answered; then both go on."""
+def request_report(_action):
+    """Request the report of a rank that waits in a call until it is complete; then both ranks continue."""
     with create_communicator() as comm:
         pids = np.zeros(comm.size, np.int64)
         comm.allgatherv(np.array([os.getpid()]), pids, [1] * comm.size)
@@ -166,22 +186,22 @@ def asked(_action):
         if comm.rank == 0:
             os.dup2(os.open(answer, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600), 2)
         else:
-            ask_until_answered(int(pids[0]), answer)
+            request_report_until_complete(int(pids[0]), answer)
         comm.barrier(label="alone")
-    say("went on")
+    print_line("continued")
 
 
-def ask_until_answered(pid, answer):
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and not has_answered(answer):
+def request_report_until_complete(pid, answer):
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline and not report_is_complete(answer):
         os.kill(pid, signal.SIGUSR1)
         time.sleep(0.3)
 
 
-def has_answered(answer):
+def report_is_complete(answer):
     """Return whether both parts are there: a stack printed before stderr was redirected to the file is lost."""
-    told = answer.read_text() if answer.exists() else ""
-    return "now in #2" in told and "in asked" in told
+    report = answer.read_text() if answer.exists() else ""
+    return "now in #2" in report and "in request_report" in report
 
 
 def mpi_error(_action):
@@ -190,7 +210,7 @@ def mpi_error(_action):
         try:
             comm.broadcast(np.zeros(10_000 if comm.rank == 0 else 1))
         except CollectiveFailedError as error:
-            say("MPI said", error.mpi_error_code > 0, error.operation)
+            print_line("MPI said", error.mpi_error_code > 0, error.operation)
             raise
         comm.barrier()
 
@@ -205,17 +225,17 @@ def no_close(_action):
     create_communicator().barrier()
 
 
-def too_much(_action):
-    """Ask for more memory than there is: refused on every rank, and the next call works."""
+def request_too_large_region(_action):
+    """Request more memory than there is: every rank raises, and the next call works."""
     with create_communicator() as comm:
         try:
             comm.create_shared_region(1 << 50, np.uint8)
         except AllocationFailedError as error:
-            say("refused", error.requested_bytes == 1 << 50, "MiB free" in str(error))
+            print_line("refused", error.requested_bytes == 1 << 50, "MiB free" in str(error))
         comm.barrier()
 
 
-def many_of_each(_action):
+def create_and_drop_many(_action):
     """Create and drop many regions and communicators: they are released, so their number has no limit."""
     with create_communicator() as comm:
         before = free_bytes()
@@ -225,10 +245,10 @@ def many_of_each(_action):
             comm.split_local().close()
         comm.barrier()
         held = len(comm._nodes._held), len(comm._windows._alive)
-        say("lost little", before - free_bytes() < 30 << 20, max(held) <= 1)
+        print_line("lost little", before - free_bytes() < 30 << 20, max(held) <= 1)
     for _ in range(20):
         create_communicator().close()
-    say("worlds", len(create_communicator()._group.communicators._held) <= 2)
+    print_line("worlds", len(create_communicator()._group.communicators._held) <= 2)
 
 
 def free_bytes():
@@ -250,20 +270,20 @@ def large(_action):
         right = right and recv[-1] == 9 and bool((recv[:-1] == 7).all())
         numbers = recv.view(np.uint64)
         comm.allreduce(numbers, numbers, ReduceOp.MAX)
-        say("large", bool(right and recv[-1] == 9 and (recv[:-1] == 7).all()))
+        print_line("large", bool(right and recv[-1] == 9 and (recv[:-1] == 7).all()))
 
 
-def beside_an_event_loop(_action):
+def with_an_event_loop(_action):
     """Check that an event loop keeps the descriptor from which it reads signals."""
 
     async def main():
-        heard = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, heard.set)
+        received = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, received.set)
         with create_communicator() as comm:
             comm.barrier()
             os.kill(os.getpid(), signal.SIGUSR2)
-            await asyncio.wait_for(heard.wait(), 30)
-        say("heard")
+            await asyncio.wait_for(received.wait(), 30)
+        print_line("received")
 
     asyncio.run(main())
 
@@ -272,7 +292,7 @@ def in_a_thread(_action):
     thread = threading.Thread(target=orderly_exit, args=(None,))
     thread.start()
     thread.join()
-    say("joined")
+    print_line("joined")
 
 
 def many_sizes(_action):
@@ -283,7 +303,7 @@ def many_sizes(_action):
             total = np.zeros(count)
             comm.allreduce(np.full(count, comm.rank + 1.0), total)
             right = right and bool((total == 3.0).all())
-        say("right", right)
+        print_line("right", right)
 
 
 def finalised(_action):
@@ -293,25 +313,25 @@ def finalised(_action):
     try:
         create_communicator("mpi")
     except InitializationFailedError as error:
-        say("refused:", error)
+        print_line("refused:", error)
 
 
-WAYS = {
-    way.__name__: way
-    for way in (
+SCENARIOS = {
+    scenario.__name__: scenario
+    for scenario in (
         fail_inside,
         fail_outside,
         fail_together,
-        fail_before_a_question,
+        fail_before_check_failures,
         interrupted,
-        asked,
+        request_report,
         mpi_error,
         orderly_exit,
         no_close,
-        too_much,
-        many_of_each,
+        request_too_large_region,
+        create_and_drop_many,
         large,
-        beside_an_event_loop,
+        with_an_event_loop,
         in_a_thread,
         many_sizes,
         finalised,
@@ -321,4 +341,4 @@ WAYS = {
 if __name__ == "__main__" and sys.argv[1] == "continue_launcher":
     continue_launcher(int(sys.argv[2]))
 elif __name__ == "__main__":
-    WAYS[sys.argv[1]](globals()[sys.argv[2]] if len(sys.argv) > 2 else None)
+    SCENARIOS[sys.argv[1]](globals()[sys.argv[2]] if len(sys.argv) > 2 else None)

@@ -16,8 +16,8 @@ except BackendError as error:
 def status_of_mpi(mpi, environ):
     done = mpi.run_alone([mpi.python, "-m", "cobre.comm.doctor", "--json"], environ)
     assert done.code == 0, done.output
-    found = json.loads(done.output[done.output.index("{\n") :])
-    (status,) = [status for status in found["backends"] if status["backend"] == "mpi"]
+    diagnosis = json.loads(done.output[done.output.index("{\n") :])
+    (status,) = [status for status in diagnosis["backends"] if status["backend"] == "mpi"]
     return status
 
 

@@ -9,7 +9,7 @@ SIZE = 3
 INTERRUPTED = 130
 
 
-@pytest.mark.parametrize("way", ["fail_inside", "fail_outside"])
+@pytest.mark.parametrize("scenario", ["fail_inside", "fail_outside"])
 @pytest.mark.parametrize(
     "action,words",
     [
@@ -23,8 +23,8 @@ INTERRUPTED = 130
         ("close", ["for rank 1, which left after call #1", "allreduce call #2"]),
     ],
 )
-def test_rank_that_fails_ends_the_job(mpi, way, action, words):
-    done = mpi.run(SIZE, PROGRAM, way, action)
+def test_rank_that_fails_ends_the_job(mpi, scenario, action, words):
+    done = mpi.run(SIZE, PROGRAM, scenario, action)
     assert done.code != 0
     for word in words:
         assert word in done.output
@@ -57,10 +57,11 @@ def test_exit_report_of_one_rank_ends_the_job(mpi):
 
 
 @pytest.mark.parametrize(
-    ("way", "words"), [("fail_together", "the lake is empty"), ("fail_before_a_question", "rank 1: the lake is empty")]
+    ("scenario", "words"),
+    [("fail_together", "the lake is empty"), ("fail_before_check_failures", "rank 1: the lake is empty")],
 )
-def test_ranks_that_fail_together_exit_in_order_and_one_prints_the_report(mpi, way, words):
-    done = mpi.run(SIZE, PROGRAM, way, "raise_plain_error")
+def test_ranks_that_fail_together_exit_in_order_and_one_prints_the_report(mpi, scenario, words):
+    done = mpi.run(SIZE, PROGRAM, scenario, "raise_plain_error")
     assert done.code == 7
     assert [line for line in done.output.splitlines() if "the lake" in line] == [words]
     assert "Traceback" not in done.output and "run stopped" not in done.output
@@ -78,10 +79,10 @@ def test_mpi_errors_keep_their_code(mpi):
     assert "MPI said True" in done.output
 
 
-@pytest.mark.parametrize("way", ["orderly_exit", "no_close"])
+@pytest.mark.parametrize("scenario", ["orderly_exit", "no_close"])
 @pytest.mark.parametrize("size", [1, 3])
-def test_normal_exit_is_not_a_failure(mpi, way, size):
-    done = mpi.run(size, PROGRAM, way)
+def test_normal_exit_is_not_a_failure(mpi, scenario, size):
+    done = mpi.run(size, PROGRAM, scenario)
     assert done.code == 0, done.output
     assert "run stopped" not in done.output
 

@@ -1,11 +1,11 @@
 """Whole studies on both MPIs, on one node and on several: the digest is that of one process."""
 
-import json
 import subprocess
 import sys
 
 import environments
 import pytest
+from studies import summary_digests
 
 CASE = environments.ROOT / "examples" / "two_reservoirs"
 FLAGS = ("--iterations", "4", "--plain", "--no-report")
@@ -36,18 +36,12 @@ with create_communicator() as comm:
 """
 
 
-def digest_of(output):
-    """Return the digest of the policy and of the simulated rows."""
-    summary = json.loads((output / "summary.json").read_text())
-    return summary["digest"], summary["simulation_digest"]
-
-
 @pytest.fixture(scope="module")
 def digest(tmp_path_factory):
     output = tmp_path_factory.mktemp("alone")
     command = [sys.executable, "-m", "cobre.cli", "run", CASE, "--output", output, "--workers", "1", *FLAGS]
     subprocess.run(command, check=True, capture_output=True, timeout=100)
-    return digest_of(output)
+    return summary_digests(output)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -65,7 +59,7 @@ def test_study_on_several_nodes_has_digest_of_one_process(mpich, tmp_path, diges
 def check_study(mpi, size, output, digest, **environ):
     done = mpi.run(size, "-m", "cobre.cli", "run", str(CASE), "--output", str(output), *FLAGS, environ=environ)
     assert done.code == 0, done.output
-    assert digest_of(output) == digest
+    assert summary_digests(output) == digest
 
 
 @pytest.mark.parametrize(("size", "nodes"), [(4, 2), (5, 3), (3, 3)])

@@ -25,7 +25,7 @@ def run(mpi, size, case, output, *flags, odd=(NOBODY, ""), **environ):
     return mpi.run(size, PROGRAM, *map(str, odd), str(case), "--output", str(output), *flags, environ=environ)
 
 
-def check_said_once(done, code, words):
+def assert_printed_once(done, code, words):
     """Check that all ranks left in order: no traceback, and the job was not aborted."""
     assert (done.code, done.output.count(words)) == (code, 1), done.output
     assert "Traceback" not in done.output
@@ -35,7 +35,7 @@ def check_said_once(done, code, words):
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_invalid_case_is_reported_once(mpi, tmp_path, damaged, size):
     done = run(mpi, size, damaged, tmp_path / "output")
-    check_said_once(done, 3, "stages.json: the file is missing")
+    assert_printed_once(done, 3, "stages.json: the file is missing")
     assert "(host " not in done.output
 
 
@@ -44,7 +44,7 @@ def test_invalid_case_is_reported_once(mpi, tmp_path, damaged, size):
     [((), "Directory"), (("--iterations", "0"), "0 is not in the range"), (("--backend", "pigeon"), "'pigeon'")],
 )
 def test_wrong_command_line_is_reported_once(mpi, tmp_path, flags, words):
-    check_said_once(run(mpi, 2, CASE if flags else tmp_path / "nowhere", tmp_path / "output", *flags), 2, words)
+    assert_printed_once(run(mpi, 2, CASE if flags else tmp_path / "nowhere", tmp_path / "output", *flags), 2, words)
 
 
 def test_output_directory_in_use_is_reported_once(mpi, tmp_path):
@@ -52,24 +52,24 @@ def test_output_directory_in_use_is_reported_once(mpi, tmp_path):
     output.mkdir()
     with (output / "run.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        check_said_once(run(mpi, 2, CASE, output), 5, "is used by a running study")
+        assert_printed_once(run(mpi, 2, CASE, output), 5, "is used by a running study")
 
 
 def test_nothing_to_resume_is_reported_once(mpi, tmp_path):
-    check_said_once(run(mpi, 2, CASE, tmp_path / "output", "--resume"), 7, "there is no checkpoint in")
+    assert_printed_once(run(mpi, 2, CASE, tmp_path / "output", "--resume"), 7, "there is no checkpoint in")
 
 
 def test_invalid_case_of_rank_0_is_reported_by_it(mpi, tmp_path, damaged):
     """One rank of each node reads the case: on one node that is rank 0."""
-    check_said_by(0, run(mpi, 4, CASE, tmp_path / "output", odd=(0, damaged)))
+    assert_printed_by(0, run(mpi, 4, CASE, tmp_path / "output", odd=(0, damaged)))
 
 
 @pytest.mark.parametrize("odd", [1, 3])
 def test_invalid_case_on_one_of_several_nodes_is_reported_by_its_rank(mpich, tmp_path, damaged, odd):
-    check_said_by(odd, run(mpich, 4, CASE, tmp_path / "output", odd=(odd, damaged), MPIR_CVAR_NUM_CLIQUES="4"))
+    assert_printed_by(odd, run(mpich, 4, CASE, tmp_path / "output", odd=(odd, damaged), MPIR_CVAR_NUM_CLIQUES="4"))
 
 
-def check_said_by(rank, done):
+def assert_printed_by(rank, done):
     """Check the message only: where others are slow to read their case, the job is aborted."""
     assert (done.code, done.output.count("stages.json: the file is missing")) == (3, 1), done.output
     assert "Traceback" not in done.output

@@ -62,13 +62,13 @@ SIZES = {"mpich": "PMI_SIZE", "openmpi": "OMPI_COMM_WORLD_SIZE"}
 
 
 def test_region_without_room_is_refused_on_every_rank(mpi):
-    done = mpi.run(3, PROGRAM, "too_much")
+    done = mpi.run(3, PROGRAM, "request_too_large_region")
     assert done.code == 0, done.output
     assert done.output.count("refused True True") == 3
 
 
 def test_closed_communicators_and_regions_are_released(mpi):
-    done = mpi.run(2, PROGRAM, "many_of_each")
+    done = mpi.run(2, PROGRAM, "create_and_drop_many")
     assert done.code == 0, done.output[-2000:]
     assert done.output.count("lost little True True") == 2
     assert done.output.count("worlds True") == 2
@@ -76,26 +76,26 @@ def test_closed_communicators_and_regions_are_released(mpi):
 
 def test_waiting_rank_reports_on_sigusr1(mpi, tmp_path):
     answer = tmp_path / "answer"
-    done = mpi.run(2, PROGRAM, "asked", environ={"ANSWER": str(answer)})
+    done = mpi.run(2, PROGRAM, "request_report", environ={"ANSWER": str(answer)})
     assert done.code == 0, done.output
-    assert done.output.count("went on") == 2
-    told = answer.read_text()
-    assert "rank 0 of 2 (mpi)" in told
-    assert "now in #2 barrier 'alone', under way for" in told
-    assert "in asked" in told  # where in the program
+    assert done.output.count("continued") == 2
+    report = answer.read_text()
+    assert "rank 0 of 2 (mpi)" in report
+    assert "now in #2 barrier 'alone', under way for" in report
+    assert "in request_report" in report  # where in the program
 
 
 @pytest.mark.parametrize(
-    "way,words",
+    "scenario,words",
     [
-        ("beside_an_event_loop", "heard"),
+        ("with_an_event_loop", "received"),
         ("in_a_thread", "joined"),
         ("many_sizes", "right True"),
         ("finalised", "MPI has already been finalised in this process"),
     ],
 )
-def test_programs_of_every_kind_can_be_ranks(mpich, way, words):
-    done = mpich.run(2, PROGRAM, way)
+def test_programs_of_every_kind_can_be_ranks(mpich, scenario, words):
+    done = mpich.run(2, PROGRAM, scenario)
     assert (done.code, done.output.count(words)) == (0, 2), done.output
 
 

@@ -72,26 +72,26 @@ def run() -> list[str]:
         old.unlink()
     line_recorder.prepare(HITS, sorted(CONTRACT.rglob("*.py")))
     of_mpis = [str(path) for wheel in MPIS if (path := ROOT / f".venv-{wheel}" / "bin" / "python").exists()]
-    with recorded([python, *of_mpis]):
-        commands = [[python, "-m", *words] for words in (tests(), *map(kit, KIT))]
+    with record_lines([python, *of_mpis]):
+        commands = [[python, "-m", *words] for words in (test_command(), *map(kit_command, KIT))]
         commands.append([python, *FAULT_TABLE.split()])
-        commands += [[mpi, "-m", *kit(MPI_KIT)] for mpi in of_mpis]
+        commands += [[mpi, "-m", *kit_command(MPI_KIT)] for mpi in of_mpis]
         return [" ".join(words) for words in commands if subprocess.run(words, cwd=ROOT, check=False).returncode]
 
 
-def tests() -> list[str]:
+def test_command() -> list[str]:
     """Return the command of the tests, which run in parallel."""
     named = [f"tests/{name}" for name in LP_TESTS + COMM_TESTS]
     return ["pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "2", "--dist", "loadfile", *named]
 
 
-def kit(options: str) -> list[str]:
+def kit_command(options: str) -> list[str]:
     """Return the command of one run of the conformance kit."""
     return ["cobre.comm.testing", *options.split()]
 
 
 @contextmanager
-def recorded(interpreters: list[str]) -> Iterator[None]:
+def record_lines(interpreters: list[str]) -> Iterator[None]:
     """Record what every process of these environments runs, until the end of the block."""
     query = "import sysconfig; print(sysconfig.get_path('purelib'))"
     folders = [Path(subprocess.check_output([python, "-c", query], text=True).strip()) for python in interpreters]

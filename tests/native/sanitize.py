@@ -75,11 +75,11 @@ def run(sanitizer: str, what: str, command: list[str], *, preload: bool = True) 
         environ["LD_PRELOAD"] = " ".join(runtime(name) for name in RUNTIMES[sanitizer])
     # Thread sanitizers know where memory may lie only without a random layout of the address space.
     result = subprocess.run(["setarch", "-R", *command], env=environ, cwd=ROOT, check=False)
-    found = [f"{sanitizer}, {what}:\n{path.read_text()}" for path in sorted(BUILD.glob(f"{reports.name}.*"))]
-    if result.returncode and not found:
-        found = [f"{sanitizer}, {what}: exit code {result.returncode}"]
-    print(f"{sanitizer:18} {what:17} {'clean' if not found else f'{len(found)} findings'}", flush=True)
-    return found
+    findings = [f"{sanitizer}, {what}:\n{path.read_text()}" for path in sorted(BUILD.glob(f"{reports.name}.*"))]
+    if result.returncode and not findings:
+        findings = [f"{sanitizer}, {what}: exit code {result.returncode}"]
+    print(f"{sanitizer:18} {what:17} {'clean' if not findings else f'{len(findings)} findings'}", flush=True)
+    return findings
 
 
 def runtime(name: str) -> str:

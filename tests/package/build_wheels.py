@@ -3,8 +3,8 @@
 The compiler is zig's, from its wheel: it links against an old glibc and brings its own C++ library, so that the result
 runs on every distribution since that glibc, and it compiles for aarch64 as well. `auditwheel` checks that, and names
 the wheel. One wheel for each Python from 3.11 on, for each architecture: by the interpreter of this machine (on PATH,
-or of pyenv), else in the root of a distribution that has it (`distributions.py`); missing interpreters are reported. With
-ccache, what does not depend on Python is compiled once for an architecture. `make package` installs them.
+or of pyenv), else in the root of a distribution that has it (`distributions.py`); missing interpreters are reported.
+With ccache, what does not depend on Python is compiled once for an architecture. `make package` installs them.
 
     python tests/package/build_wheels.py --python 3.12 --arch aarch64
 """
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def build_elsewhere(version: str, architectures: Sequence[str], output: Path) -> bool:
     """Build for a Python that this machine does not have, in the root of a distribution that has it; False if none."""
-    distribution = next((known for known in DISTRIBUTIONS if known.python == version), None)
+    distribution = next((candidate for candidate in DISTRIBUTIONS if candidate.python == version), None)
     reason = "no distribution with it is known"
     if distribution is not None:
         arguments = [f"--python={version}", *(f"--arch={arch}" for arch in architectures)]
@@ -71,9 +71,9 @@ def build_elsewhere(version: str, architectures: Sequence[str], output: Path) ->
 def find_interpreter(version: str) -> Path | None:
     """Return an interpreter of that version with headers, from PATH or pyenv, or None."""
     named = shutil.which(f"python{version}")
-    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    of_pyenv = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
     candidates = [Path(named)] if named else []
-    return next((python for python in (*candidates, *reversed(kept)) if has_headers(python)), None)
+    return next((python for python in (*candidates, *reversed(of_pyenv)) if has_headers(python)), None)
 
 
 def has_headers(python: Path) -> bool:
@@ -130,12 +130,12 @@ def headers_of_debian(version: str, folder: Path, arch: str) -> str:
 
     Both architectures have the same sizes of types: one header serves both.
     """
-    kept = Path("/usr/include") / f"{os.uname().machine}-linux-gnu" / f"python{version}" / "pyconfig.h"
-    if not kept.exists() or find_interpreter(version) != Path(f"/usr/bin/python{version}"):
+    header = Path("/usr/include") / f"{os.uname().machine}-linux-gnu" / f"python{version}" / "pyconfig.h"
+    if not header.exists() or find_interpreter(version) != Path(f"/usr/bin/python{version}"):
         return ""
     copied = folder / "include" / f"{arch}-linux-gnu" / f"python{version}" / "pyconfig.h"
     copied.parent.mkdir(parents=True)
-    shutil.copy2(kept, copied)
+    shutil.copy2(header, copied)
     return f'-I"{folder / "include"}"'
 
 
@@ -143,8 +143,9 @@ def cache() -> dict[str, str]:
     """Return variables that make CMake use ccache, if installed: most files do not depend on Python's version."""
     if shutil.which("ccache") is None:
         return {}
-    known = {"CCACHE_COMPILERTYPE": "clang", "CCACHE_COMPILERCHECK": "content"}  # ccache does not recognise our wrapper scripts as a compiler
-    return {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_DIR": str(BUILD / "ccache"), **known}
+    # ccache does not recognise our wrapper scripts as a compiler
+    compiler = {"CCACHE_COMPILERTYPE": "clang", "CCACHE_COMPILERCHECK": "content"}
+    return {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_DIR": str(BUILD / "ccache"), **compiler}
 
 
 def repaired(tools: Path, wheel: Path, arch: str, output: Path) -> Path:
@@ -152,12 +153,12 @@ def repaired(tools: Path, wheel: Path, arch: str, output: Path) -> Path:
     folder = wheel.parent / "repaired"
     # `auto` finds the oldest system: by name, auditwheel knows platforms of this machine's architecture alone.
     run([tools, "-m", "auditwheel", "repair", "--plat", "auto", "--wheel-dir", folder, wheel], {}, tools.parent)
-    (made,) = folder.glob("*.whl")
-    systems = re.findall(rf"manylinux_(\d+)_(\d+)_{arch}", made.name)
+    (wheel,) = folder.glob("*.whl")
+    systems = re.findall(rf"manylinux_(\d+)_(\d+)_{arch}", wheel.name)
     if not any((int(major), int(minor)) <= tuple(map(int, GLIBC.split("."))) for major, minor in systems):
-        raise SystemExit(f"{made.name} needs a newer system than glibc {GLIBC}")
+        raise SystemExit(f"{wheel.name} needs a newer system than glibc {GLIBC}")
     output.mkdir(parents=True, exist_ok=True)
-    return Path(shutil.copy2(made, output))
+    return Path(shutil.copy2(wheel, output))
 
 
 def run(command: Sequence[object], settings: Mapping[str, str] | None = None, programs: Path | None = None) -> None:

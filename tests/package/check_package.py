@@ -45,20 +45,20 @@ def build(folder: Path) -> list[Path]:
 
 def built_wheels() -> list[tuple[Path, Path]]:
     """Return the wheels in dist/ for this machine, each with a matching interpreter."""
-    found = []
+    wheels = []
     for wheel in sorted((ROOT / "dist").glob("*manylinux*_x86_64.whl")):
         version = re.search(r"-cp3(\d+)-", wheel.name)
         python = find_interpreter(f"3.{version[1]}") if version else None
         if python is not None:
-            found.append((wheel, python))
-    return found
+            wheels.append((wheel, python))
+    return wheels
 
 
 def environment(folder: Path, python: Path, *requirements: str) -> Path:
     subprocess.run([python, "-m", "venv", folder], check=True)
-    own = folder / "bin" / "python"
-    subprocess.run([own, "-m", "pip", "install", "--quiet", *requirements], check=True)
-    return own
+    interpreter = folder / "bin" / "python"
+    subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *requirements], check=True)
+    return interpreter
 
 
 def use_comm(python: Path, folder: Path) -> None:
@@ -88,9 +88,9 @@ def check_digest(name: str, digest: str, expected: str) -> None:
 def check_environment(artifact: Path, python: Path, folder: Path, expected: str) -> None:
     """Check an artifact in an empty virtual environment of one interpreter."""
     print(f"== {artifact.name}, {artifact.stat().st_size / 1024:.0f} KiB, {python}", flush=True)
-    own = environment(folder, python, str(artifact))
-    use_comm(own, folder)
-    check_digest(artifact.name, digest_of_study(own, folder), expected)
+    interpreter = environment(folder, python, str(artifact))
+    use_comm(interpreter, folder)
+    check_digest(artifact.name, digest_of_study(interpreter, folder), expected)
 
 
 def check_clone(place: Path, expected: str) -> None:
@@ -103,12 +103,12 @@ def check_clone(place: Path, expected: str) -> None:
         check_environment(artifact, Path(sys.executable), place / f"clone-{number}", expected)
     [wheel] = [artifact for artifact in artifacts if artifact.suffix == ".whl"]
     print("== cobre.comm alone", flush=True)
-    own = environment(place / "comm", Path(sys.executable), *COMM_ALONE)
-    subprocess.run([own, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True)
-    use_comm(own, place / "comm")
+    interpreter = environment(place / "comm", Path(sys.executable), *COMM_ALONE)
+    subprocess.run([interpreter, "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True)
+    use_comm(interpreter, place / "comm")
     print("== pycobre[hpc]", flush=True)
-    own = environment(place / "hpc", Path(sys.executable), f"{wheel}[hpc]")
-    subprocess.run([own, "-c", "import mpi4py; print('mpi4py', mpi4py.__version__)"], check=True, cwd=place)
+    interpreter = environment(place / "hpc", Path(sys.executable), f"{wheel}[hpc]")
+    subprocess.run([interpreter, "-c", "import mpi4py; print('mpi4py', mpi4py.__version__)"], check=True, cwd=place)
 
 
 def check_wheels(place: Path, expected: str) -> None:
@@ -144,13 +144,13 @@ PARTS = {"clone": check_clone, "wheels": check_wheels, "distributions": check_di
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=PARTS, help="default: all of them")
-    chosen = parser.parse_args().only or PARTS
+    parts = parser.parse_args().only or PARTS
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         here = place / "here"
         here.mkdir()
         expected = digest_of_study(Path(sys.executable), here)
-        for part in chosen:
+        for part in parts:
             PARTS[part](place, expected)
 
 

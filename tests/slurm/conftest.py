@@ -13,16 +13,17 @@ import jobs  # noqa: E402 - beside this file
 import prepare  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from machines import mounts  # noqa: E402
+from studies import summary_digests  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def cluster():
     problem = prepare.main()
     assert problem is None, f"no Slurm here: {problem}"
-    before = left_behind()
-    with Cluster("n1", "n2") as made:
-        yield made
-    assert left_behind() == before
+    before = leftovers()
+    with Cluster("n1", "n2") as cluster:
+        yield cluster
+    assert leftovers() == before
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +34,7 @@ def no_jobs_left(cluster):
     cluster.wait_for_nodes("idle")
 
 
-def left_behind():
+def leftovers():
     """Return leftover Slurm daemons, network namespaces and mounts of the tests."""
     spaces = subprocess.run(["ip", "netns", "list"], check=True, capture_output=True, text=True).stdout.split()
     comms = [file.read_text().strip() for file in Path("/proc").glob("[0-9]*/comm") if file.exists()]
@@ -48,13 +49,13 @@ def left_behind():
 def digest(tmp_path_factory):
     """Return the digest of that many iterations on this machine, in one process."""
     folder = tmp_path_factory.mktemp("alone")
-    known = {}
+    digests = {}
 
     def digest_of_one_process(iterations):
-        if iterations not in known:
+        if iterations not in digests:
             output = folder / str(iterations)
             jobs.cobre("run", jobs.CASE, "--output", output, "--iterations", iterations, "--workers", 1, "--no-report")
-            known[iterations] = jobs.digest_of(output)
-        return known[iterations]
+            digests[iterations] = summary_digests(output)
+        return digests[iterations]
 
     return digest_of_one_process

@@ -24,12 +24,6 @@ def cobre(*words, python=sys.executable):
     return done.stdout
 
 
-def digest_of(output):
-    """Return the digest of the policy and of the simulated rows."""
-    summary = json.loads((Path(output) / "summary.json").read_text())
-    return summary["digest"], summary["simulation_digest"]
-
-
 def events(output, kind):
     """Return the events of that kind so far."""
     try:
@@ -40,13 +34,13 @@ def events(output, kind):
     for line in lines:
         with suppress(ValueError):  # the last line may be half written
             events.append(json.loads(line))
-    return [one for one in events if one.get("event") == kind]
+    return [event for event in events if event.get("event") == kind]
 
 
 def first_iteration_of_the_last_run(output):
     lines = [json.loads(line) for line in (Path(output) / "events.jsonl").read_text().splitlines()]
-    last = max(number for number, one in enumerate(lines) if one["event"] == "run_started")
-    return next(one["iteration"] for one in lines[last:] if one["event"] == "iteration")
+    last = max(number for number, event in enumerate(lines) if event["event"] == "run_started")
+    return next(event["iteration"] for event in lines[last:] if event["event"] == "iteration")
 
 
 @dataclass
@@ -95,13 +89,13 @@ def submit(cluster, folder, script, environ=None):
 
 def ranks_of(output):
     """Return the processes of all ranks that write that output."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (entry / "cmdline").read_bytes().split(b"\0")
             if b"run" in words and str(output).encode() in words and b"srun" not in words[0]:
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def freeze(pids):
@@ -109,14 +103,14 @@ def freeze(pids):
         os.kill(pid, signal.SIGSTOP)
 
 
-def thaw(pids):
+def unfreeze(pids):
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 
 
 def is_asked_to_stop(pid):
-    """Return whether SIGTERM is pending for a frozen process or has ended it: Slurm continues (SIGCONT) frozen processes before it stops them."""
+    """Return whether SIGTERM is pending for a frozen process, or has ended it after Slurm continued it by SIGCONT."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

@@ -1,7 +1,7 @@
 """Machines of a cluster on one host: each has its own name, address, processes and shared memory.
 
-They are namespaces, joined by a bridge. A machine that loses its power loses all its processes at once, and with its
-cable pulled before, nothing of it says goodbye. Its processes end with the one that made it, however that ends.
+They are namespaces, joined by a bridge. A machine that loses its power loses all its processes at once; unplugging its
+cable first prevents any shutdown message. Its processes end with the one that made it, however that ends.
 """
 
 import os

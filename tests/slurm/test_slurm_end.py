@@ -9,15 +9,15 @@ from jobs import (
     MANY,
     ROOT,
     cobre,
-    digest_of,
     events,
     first_iteration_of_the_last_run,
     freeze,
     is_asked_to_stop,
     ranks_of,
     submit,
-    thaw,
+    unfreeze,
 )
+from studies import summary_digests
 
 from cobre import __version__
 
@@ -47,9 +47,9 @@ def frozen_ranks(cluster, job):
     return pids
 
 
-def check_whole(job, digest, iterations=MANY):
+def check_completed(job, digest, iterations=MANY):
     assert job.wait("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT") == "COMPLETED", job.log
-    assert digest_of(job.folder / "out") == digest(iterations)
+    assert summary_digests(job.folder / "out") == digest(iterations)
     assert events(job.folder / "out", "training_finished")[-1]["iterations"] == iterations
     assert not list(job.folder.glob(".cobre-secret*"))
 
@@ -63,10 +63,10 @@ def test_job_stopped_by_its_time_limit_is_requeued_and_resumes(cluster, tmp_path
     job = submit(cluster, tmp_path, text.replace("TERM@120", "TERM@60"), PATIENT | in_environment(wheel))
     pids = frozen_ranks(cluster, job)
     cluster.wait_until(lambda: all(map(is_asked_to_stop, pids)), "Slurm asks all ranks to stop", 150)
-    thaw(pids)
+    unfreeze(pids)
     cluster.wait_until(lambda: job.field("Restarts") != "0", "the job is in the queue again", 120)
     cluster.run("scontrol", "update", f"JobId={job.number}", "TimeLimit=01:00:00")
-    check_whole(job, digest, iterations)
+    check_completed(job, digest, iterations)
     stopped = [one for one in events(tmp_path / "out", "training_finished") if one["stop_kind"] == "terminated"]
     assert 3 <= stopped[0]["iterations"] < iterations
     assert job.log.count(f"cobre {__version__}:") == 1 + int(job.field("Restarts")), "all runs are in one log"
@@ -83,7 +83,7 @@ def test_cancelled_job_is_not_requeued_and_resumes_when_submitted_again(cluster,
     ended = events(tmp_path / "out", "training_finished")
     assert [one["stop_kind"] for one in ended] == ["terminated"], f"the policy was not kept: {job.log}"
     again = submit(cluster, tmp_path, text)
-    check_whole(again, digest)
+    check_completed(again, digest)
 
 
 @pytest.mark.parametrize("node", ["n1", "n2"])
@@ -97,7 +97,7 @@ def test_job_resumes_after_node_death(cluster, tmp_path, digest, node):
     cluster.machines.plug(node)
     cluster.power_on(node)
     cluster.wait_for_nodes_up()
-    check_whole(job, digest)
+    check_completed(job, digest)
     assert first_iteration_of_the_last_run(tmp_path / "out") > 50, "it went on from a checkpoint"
 
 
@@ -111,4 +111,4 @@ def test_killed_rank_ends_the_job(cluster, tmp_path, digest):
     assert job.wait("FAILED", "COMPLETED") == "FAILED"
     assert "rank" in job.log and "died" in job.log
     assert not list(Path(tmp_path).glob(".cobre-secret*"))
-    check_whole(submit(cluster, tmp_path, text), digest)
+    check_completed(submit(cluster, tmp_path, text), digest)

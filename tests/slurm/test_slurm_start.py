@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobs import CASE, ROOT, cobre, digest_of, submit
+from jobs import CASE, ROOT, cobre, submit
+from studies import summary_digests
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
 BIN = Path(sys.executable).parent
@@ -21,7 +22,7 @@ def test_tcp_script_gives_digest_of_one_process(cluster, tmp_path, digest):
     job = submit(cluster, tmp_path, script(tmp_path))
     assert job.wait(*ENDED) == "COMPLETED", job.log
     assert job.field("NodeList") == "n[1-2]"
-    assert digest_of(tmp_path / "out") == digest(5)
+    assert summary_digests(tmp_path / "out") == digest(5)
     assert not list(tmp_path.glob(".cobre-secret*")), "the secret goes with the job"
 
 
@@ -33,7 +34,7 @@ def test_mpi_script_gives_digest_of_one_process(cluster, tmp_path, digest, wheel
     job = submit(cluster, tmp_path, script(tmp_path, "--mpi"), {"PATH": f"{environment}{os.pathsep}/usr/bin:/bin"})
     assert job.wait(*ENDED) == "COMPLETED", job.log
     assert "4 workers (mpi)" in job.log
-    assert digest_of(tmp_path / "out") == digest(5)
+    assert summary_digests(tmp_path / "out") == digest(5)
 
 
 def run_step(cluster, folder, *options, tasks=3, **environ):
@@ -52,7 +53,7 @@ def test_unconnected_tasks_are_refused(cluster, tmp_path):
 def test_single_task_runs_one_study(cluster, tmp_path, digest):
     done = run_step(cluster, tmp_path, "--iterations", 5, "--workers", 2, "--no-report", tasks=1)
     assert done.returncode == 0, done.stderr
-    assert digest_of(tmp_path / "out") == digest(5)
+    assert summary_digests(tmp_path / "out") == digest(5)
 
 
 def test_srun_without_mpi_is_refused_with_advice(cluster, tmp_path):
@@ -74,18 +75,18 @@ def test_node_without_a_name_can_be_reached_by_its_address(cluster, tmp_path, di
         address = cluster.machines.addresses["n1"]
         job = submit(cluster, tmp_path, script(tmp_path), {"COBRE_TCP_COORDINATOR": address})
         assert job.wait(*ENDED) == "COMPLETED", job.log
-    assert digest_of(tmp_path / "out") == digest(5)
+    assert summary_digests(tmp_path / "out") == digest(5)
 
 
 def test_coordinator_that_cannot_be_resolved_is_reported_while_ranks_wait(cluster, tmp_path):
     environ = {"COBRE_TCP_COORDINATOR": "no-such-node", "COBRE_TCP_CONNECT_TIMEOUT_SECS": "60"}
     job = submit(cluster, tmp_path, script(tmp_path), environ)
-    seen = (
+    warnings = (
         "rank 0 cannot listen yet: cannot resolve no-such-node on host n1",
         "has been trying to reach rank 0 at no-such-node",
     )
     log = tmp_path / f"slurm-{job.number}.out"
-    cluster.wait_until(lambda: log.exists() and all(text in job.log for text in seen), "the warnings")
+    cluster.wait_until(lambda: log.exists() and all(text in job.log for text in warnings), "the warnings")
     assert job.field("JobState") == "RUNNING", "it is said before they give up"
     cluster.run("scancel", job.number)
     job.wait("CANCELLED")
@@ -101,4 +102,4 @@ def test_job_array_runs_one_study_per_job(cluster, tmp_path, digest):
     for index in (1, 2):
         element = type(job)(cluster, f"{job.number}_{index}", tmp_path)
         assert element.wait(*ENDED) == "COMPLETED", element.log
-        assert digest_of(tmp_path / f"out {index}") == digest(5)
+        assert summary_digests(tmp_path / f"out {index}") == digest(5)

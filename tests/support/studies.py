@@ -75,12 +75,18 @@ def must_run(case, output, *flags, **options):
     """Run a study, which must succeed; return the digest over all results."""
     code, out, err = run_study(case, output, *flags, **options)
     assert code == 0, f"exit code {code}\n{out[-2000:]}\n{err[-4000:]}"
-    return digest_of(output)
+    return content_digest(output)
 
 
-def digest_of(output):
+def content_digest(output):
     """Return the digest over bounds, policy file and simulated tables."""
     return read_run_content(output).digest
+
+
+def summary_digests(output):
+    """Return the digests of the policy and of the simulated tables that summary.json holds."""
+    summary = json.loads((output / "summary.json").read_text())
+    return summary["digest"], summary["simulation_digest"]
 
 
 def events_of(output, kind=None):
@@ -176,5 +182,5 @@ class References:
             # In this process, which has already loaded all modules.
             done = CliRunner().invoke(main, ["run", str(self._case), *map(str, flags)])
             assert done.exit_code == 0, done.output
-            self._digests[iterations] = digest_of(output)
+            self._digests[iterations] = content_digest(output)
         return self._digests[iterations]

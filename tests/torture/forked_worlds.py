@@ -25,13 +25,13 @@ DEADLINE_S = 60.0
 class Rank:
     pid: int
     pipe: int
-    said: bytes = b""
+    output: bytes = b""
     status: int | None = None
 
     @property
     def answer(self):
         """Return result or exception; None for a process that was killed before it could report."""
-        return json.loads(self.said) if self.said.endswith(b"\n") else None
+        return json.loads(self.output) if self.output.endswith(b"\n") else None
 
 
 @dataclass
@@ -51,7 +51,7 @@ class World:
                 readable, _, _ = select.select([rank.pipe], [], [], max(0.0, deadline - time.monotonic()))
                 data = os.read(rank.pipe, 1 << 16) if readable else None
                 if data:
-                    rank.said += data
+                    rank.output += data
                     continue
                 if data is None:
                     hung.append(number)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from forked_worlds import SHM, fork_world, shm_environment, tcp_environment
-from left_processes import outlasting, read
+from left_processes import kill_leftover_processes, read
 from tally import Tally
 
 LAUNCHED = Path(__file__).with_name("launched.py")
@@ -126,7 +126,7 @@ def launched_kills(backend, count, rng):
             _, words = process.communicate()
         if what in ("rank", "fork server") and process.returncode not in (0, -signal.SIGKILL) and "rank" not in words:
             tally.add("unnamed ranks", words[-300:])
-        for words in outlasting(mark, ENDED_S):
+        for words in kill_leftover_processes(mark, ENDED_S):
             tally.add("leaks", f"after the death of {what} {after_s:.3f} s after the start: {words}")
         _count_names(tally, f" after the death of {what}")
     return tally

@@ -16,22 +16,22 @@ def read(pid, name):
     return b""
 
 
-def marked(mark):
+def marked_processes(mark):
     return [int(path.name) for path in PROC.glob("[0-9]*") if mark.encode() in read(path.name, "environ")]
 
 
-def outlasting(mark, limit_s, described_after_s=10.0):
+def kill_leftover_processes(mark, limit_s, report_after_s=10.0):
     """Describe and kill each process that inherited the mark and does not end by itself within the limit.
 
     A late process is described immediately, before it can end or its pid be reused.
     """
     began, late = time.monotonic(), {}
-    while left := marked(mark):
+    while left := marked_processes(mark):
         waited_s = time.monotonic() - began
-        if waited_s > described_after_s and not late:
+        if waited_s > report_after_s and not late:
             late = {pid: describe(pid) for pid in left}
-            for words in late.values():
-                print(f"still there after {waited_s:.0f} s: {words}", flush=True)
+            for description in late.values():
+                print(f"still there after {waited_s:.0f} s: {description}", flush=True)
         if waited_s > limit_s:
             break
         time.sleep(0.05)
@@ -60,30 +60,30 @@ def _parent_and_group(pid):
 
 
 def _threads(pid):
-    found = []
+    threads = []
     for task in sorted((PROC / str(pid) / "task").glob("*")):
         place = read(pid, f"task/{task.name}/wchan").decode() or "?"
         stack = " < ".join(read(pid, f"task/{task.name}/stack").decode().split("\n")[:4])
         call = read(pid, f"task/{task.name}/syscall").decode().split(" ")[0].strip()
-        found.append(f"{task.name} in {place} (call {call}) {stack}".strip())
-    return "; ".join(found)
+        threads.append(f"{task.name} in {place} (call {call}) {stack}".strip())
+    return "; ".join(threads)
 
 
 def _ways(pid):
     """Return its pipes and sockets, each with the other processes that have it open."""
-    mine = _links(pid)
+    links = _links(pid)
     holders = {}
     for path in PROC.glob("[0-9]*"):
         if path.name != str(pid):
-            for link in set(_links(path.name).values()) & set(mine.values()):
+            for link in set(_links(path.name).values()) & set(links.values()):
                 holders.setdefault(link, []).append(path.name)
-    return ", ".join(f"{number}={link} (also in {holders.get(link, [])})" for number, link in mine.items())
+    return ", ".join(f"{number}={link} (also in {holders.get(link, [])})" for number, link in links.items())
 
 
 def _links(pid):
-    found = {}
+    links = {}
     for descriptor in (PROC / str(pid) / "fd").glob("*"):
         with suppress(OSError):
             if (link := str(descriptor.readlink())).startswith(WAYS):
-                found[descriptor.name] = link
-    return found
+                links[descriptor.name] = link
+    return links

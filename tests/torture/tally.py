@@ -23,7 +23,8 @@ class Tally:
 
     def add(self, kind: str, words: str) -> None:
         self.counts[kind] += 1
-        print(f"{self.name}, trial {self.trials}: {kind}: {words}", flush=True)  # printed at once: the run may end before the table
+        # printed at once: the run may end before the table
+        print(f"{self.name}, trial {self.trials}: {kind}: {words}", flush=True)
         if len(self.examples) < 5:
             self.examples.append(f"{kind}: {words}")
 

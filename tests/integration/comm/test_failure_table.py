@@ -68,13 +68,13 @@ both_backends = pytest.mark.parametrize("backend", ["shm", "tcp"])
 
 def rows():
     """Return the references of each cause of the table above."""
-    found = {}
+    rows = {}
     for line in __doc__.splitlines():
         cause, bar, references = line.partition("|")
         if bar and not cause.startswith(("cause", "---")):
-            key = cause.strip() or list(found)[-1]
-            found.setdefault(key, []).extend(filter(None, map(str.strip, references.split(","))))
-    return found
+            key = cause.strip() or list(rows)[-1]
+            rows.setdefault(key, []).extend(filter(None, map(str.strip, references.split(","))))
+    return rows
 
 
 def exists(reference):
@@ -151,8 +151,8 @@ def test_frozen_rank_is_reported(backend, options, silence):
     name = f"COBRE_{backend.upper()}_TIMEOUT_SECS"
     text = stopped(train, 3, backend, **{name: "2"}, **options)
     last = r"its last (?:known )?call was #1 barrier 'forward'"
-    found = re.search(rf"barrier call #2 failed: rank 1 {WHO} {silence} (\d+\.\d) s \(stopped.*; {last}", text)
-    assert found and float(found[1]) >= 2.0  # the timeout, plus the detection delay of this machine
+    match = re.search(rf"barrier call #2 failed: rank 1 {WHO} {silence} (\d+\.\d) s \(stopped.*; {last}", text)
+    assert match and float(match[1]) >= 2.0  # the timeout, plus the detection delay of this machine
     assert "#2 barrier 'backward' under way for" in text
 
 

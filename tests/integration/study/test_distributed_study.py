@@ -9,7 +9,7 @@ import threading
 import pytest
 from demanding_case import write_demanding_case
 from processes import finish, run_python, start_python
-from studies import LOCAL, QUICK_CASE, References, digest_of, end_of, ranks_below, small_copy, start_study
+from studies import LOCAL, QUICK_CASE, References, content_digest, end_of, ranks_below, small_copy, start_study
 from tcp_worlds import new_address
 
 import cobre
@@ -227,7 +227,7 @@ def test_processes_started_elsewhere_form_one_world(case, tmp_path):
     assert "digest" in ends[0][1]
     assert usable_cores() == 1 or ONE_THREAD_PER_RANK in ends[0][1]
     assert [out for _, out, _ in ends[1:]] == ["", ""], "only rank 0 speaks"
-    assert digest_of(output) == reference
+    assert content_digest(output) == reference
 
 
 def test_script_in_external_world_gets_result_on_every_rank(case, alone):
@@ -248,4 +248,4 @@ def test_threads_change_no_bit(case, tmp_path):
     two = tmp_path / "two"
     process = start_study(case, two, *LOCAL[:2], "--threads", "2", "--iterations", str(ITERATIONS))
     assert end_of(process)[0] == 0
-    assert digest_of(two) == references.digest(ITERATIONS)
+    assert content_digest(two) == references.digest(ITERATIONS)

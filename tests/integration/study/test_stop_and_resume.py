@@ -17,7 +17,7 @@ from studies import (
     References,
     checkpoints_in,
     children_of,
-    digest_of,
+    content_digest,
     end_of,
     events_of,
     must_run,
@@ -212,7 +212,7 @@ def test_damaged_checkpoint_is_skipped_with_a_warning(two_checkpoints, case, ref
     assert code == 0
     assert "iteration-000003.ckpt is truncated or damaged" in err
     assert "an older checkpoint is used instead" in err
-    assert digest_of(two_checkpoints) == references.digest(4)
+    assert content_digest(two_checkpoints) == references.digest(4)
     warnings = [event["message"] for event in events_of(two_checkpoints, "warning")]
     assert any("iteration-000003.ckpt" in message for message in warnings)
 

@@ -67,7 +67,7 @@ CASES = [(environ, *way) for environ, *ways in AUTO_TABLE for way in zip(ways, (
 WORLDS = {"mpi": {}, "tcp": TCP, "shm": SHM, "local": {}}
 
 
-def choose(kind, environ, installed):
+def selected_backend(kind, environ, installed):
     """Return the name of the choice; None if the error names a remedy."""
     try:
         config, reason = select_backend(kind, _complete(environ), installed)
@@ -107,14 +107,20 @@ def test_errors_are_raised_in_order_of_correction(name, installed, expected):
 
 
 @pytest.mark.parametrize("environ,expected,installed", CASES)
-@pytest.mark.parametrize("said", [{}, {BACKEND_VARIABLE: ""}, {BACKEND_VARIABLE: "auto"}, {BACKEND_VARIABLE: " Auto "}])
-def test_auto_follows_the_table(environ, expected, installed, said):
-    assert choose(None, {**environ, **said}, installed) == expected
+@pytest.mark.parametrize(
+    "setting", [{}, {BACKEND_VARIABLE: ""}, {BACKEND_VARIABLE: "auto"}, {BACKEND_VARIABLE: " Auto "}]
+)
+def test_auto_follows_the_table(environ, expected, installed, setting):
+    assert selected_backend(None, {**environ, **setting}, installed) == expected
 
 
 @pytest.mark.parametrize("environ,expected,installed", CASES)
 def test_backend_named_auto_equals_default(environ, expected, installed):
-    assert choose("auto", environ, installed) == choose(BackendKind.AUTO, environ, installed) == expected
+    assert (
+        selected_backend("auto", environ, installed)
+        == selected_backend(BackendKind.AUTO, environ, installed)
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,17 +129,17 @@ def test_backend_named_auto_equals_default(environ, expected, installed):
 )
 def test_explicit_backend_wins_over_environment(name, environ, installed):
     expected = name if BackendKind(name) in installed else None
-    full = {**WORLDS[name], **environ}
-    assert choose(name, full, installed) == expected
-    assert choose(None, {**full, BACKEND_VARIABLE: name}, installed) == expected
+    complete = {**WORLDS[name], **environ}
+    assert selected_backend(name, complete, installed) == expected
+    assert selected_backend(None, {**complete, BACKEND_VARIABLE: name}, installed) == expected
     other = "local" if name != "local" else "shm"
-    assert choose(name, {**full, BACKEND_VARIABLE: other}, installed) == expected, "the argument wins"
+    assert selected_backend(name, {**complete, BACKEND_VARIABLE: other}, installed) == expected, "the argument wins"
 
 
 @pytest.mark.parametrize("name", ["mpich", "", "sockets", "LOCAL "])
 def test_unknown_backend_error_lists_known_backends(name):
     if name.strip().lower() in ("", "local"):
-        assert choose(name, {}, EVERYTHING) == "local"
+        assert selected_backend(name, {}, EVERYTHING) == "local"
         return
     with pytest.raises(InvalidBackendError, match="choose one of auto, mpi, tcp, shm, local"):
         select_backend(name, {}, EVERYTHING)

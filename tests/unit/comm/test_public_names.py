@@ -13,8 +13,8 @@ LATER = ["LocalCommunicator", "ShmCommunicator", "TcpCommunicator", "MpiCommunic
 
 @pytest.mark.parametrize("name", LATER)
 def test_each_backend_has_a_public_name(name):
-    found = getattr(cobre.comm, name)
-    assert found.__name__ == name and issubclass(found, cobre.comm.Backend)
+    backend = getattr(cobre.comm, name)
+    assert backend.__name__ == name and issubclass(backend, cobre.comm.Backend)
 
 
 def test_contract_has_collectives_and_no_messages_between_two_ranks():

@@ -28,14 +28,26 @@ void *malloc(size_t size) {
 
 PROGRAM = """
 import ctypes, os, sys, time
+from pathlib import Path
 from cobre.comm import ShmConfig, create_communicator
+
+def wake_ups():
+    tasks = [task for task in Path("/proc/self/task").iterdir() if task.name != str(os.getpid())]
+    lines = [line for task in tasks for line in (task / "status").read_text().splitlines()]
+    return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+
+def wait_for_heartbeats(count):
+    target, deadline = wake_ups() + count, time.monotonic() + 30
+    while wake_ups() < target:
+        assert time.monotonic() < deadline, "the heartbeat thread does not wake up"
+        time.sleep(0.01)
 
 rank, name, counter = int(sys.argv[1]), sys.argv[2], ctypes.c_long.in_dll(ctypes.CDLL(None), "allocated_beside")
 with create_communicator(ShmConfig(name, rank, 2, timeout_s=20.0)) as comm:  # a heartbeat every 0.5 s
     comm.barrier()
     for _ in range(8):  # the thread allocates once, when it starts, which may be late on a busy machine
         before = counter.value
-        time.sleep(1.6)  # some heartbeats, while this thread does nothing
+        wait_for_heartbeats(3)
         allocated = counter.value - before
         if not allocated:
             break

@@ -228,7 +228,7 @@ def test_run_timeout_ends_run():
 
 
 def test_run_ended_before_joining_leaves_no_name(tmp_path, no_patience):
-    """Rank 1 never joins, so rank 0 still holds the rendezvous name when it is stopped; the fixture checks for leftovers."""
+    """Rank 1 never joins, so rank 0 holds the rendezvous name when it is stopped; the fixture checks for leftovers."""
     script = tmp_path / "never_joins.py"
     script.write_text("""
 import os

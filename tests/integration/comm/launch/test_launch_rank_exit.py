@@ -3,7 +3,6 @@
 import atexit
 import builtins
 import threading
-import time
 import weakref
 
 import pytest
@@ -63,7 +62,7 @@ def test_exit_handlers_and_finalisers_run(tmp_path, size):
 
 def leave_a_thread(comm, folder):
     def work():
-        time.sleep(0.2)
+        threading.main_thread().join(60)  # it ends when the interpreter begins to wait for other threads
         (folder / f"thread{comm.rank}").touch()
 
     threading.Thread(target=work).start()

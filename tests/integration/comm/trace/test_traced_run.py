@@ -3,25 +3,28 @@
 import json
 import os
 import signal
-import time
 
 import numpy as np
 import pytest
-from processes import run_python
+from processes import run_python, wait_until
 
 from cobre.comm import launch
 from cobre.comm.trace.reading import read_run
 
 RANKS = 4
 STEPS = 5
+SLOW_RANK = 2
 
 
-def program(comm):
+def program(comm, folder):
     everyone, mine = np.empty(RANKS * 10), np.full(10, float(comm.rank))
-    for _ in range(STEPS):
+    for step in range(STEPS):
         comm.allgatherv(mine, everyone, [10] * RANKS, label="states")
-        if comm.rank == 2:
-            time.sleep(0.02)  # the others have to wait for this one
+        if comm.rank == SLOW_RANK:
+            others = [folder / f"{step}-{rank}" for rank in range(RANKS) if rank != SLOW_RANK]
+            wait_until(lambda files=others: all(file.exists() for file in files), "the others are about to reduce")
+        else:
+            (folder / f"{step}-{comm.rank}").touch()
         comm.allreduce(mine, np.empty(10), label="bounds")
         comm.broadcast(mine, 1)
     with comm.split_local() as node:
@@ -40,7 +43,8 @@ def merge(folder):
 @pytest.fixture(scope="module")
 def merged(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trace")
-    launch.run(program, RANKS, environment={"COBRE_COMM_TRACE": str(folder)})
+    steps = tmp_path_factory.mktemp("steps")
+    launch.run(program, RANKS, args=(steps,), environment={"COBRE_COMM_TRACE": str(folder)})
     return merge(folder)
 
 
@@ -90,8 +94,9 @@ def test_slices_of_a_thread_nest(merged):
 
 
 def test_slow_rank_is_named(merged):
+    """On a busy machine others may be slower in some steps, but not in all."""
     trace, printed = merged
-    waits = [event for event in slices(trace) if event["name"] == "waiting for rank 2" and event["dur"] > 10_000]
+    waits = [event for event in slices(trace) if event["name"] == f"waiting for rank {SLOW_RANK}"]
     assert {event["pid"] for event in waits} >= {0, 1, 3}
     assert "one clock for all ranks" in printed
     ranks = {line.split()[1]: line for line in printed.splitlines() if line.startswith("rank ")}

@@ -120,16 +120,16 @@ def test_without_signals_no_handler_is_installed():
 
 def test_in_another_thread_no_handler_is_installed():
     before = signal.getsignal(signal.SIGINT)
-    seen = []
+    masks = []
 
     def run():
         with forwarding_signals(BOTH, lambda _: None):
-            seen.append(signal.getsignal(signal.SIGINT))
+            masks.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join(10)
-    assert seen == [before]
+    assert masks == [before]
 
 
 def count_down(comm):

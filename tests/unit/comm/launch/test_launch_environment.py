@@ -108,10 +108,10 @@ def test_ranks_have_one_blas_thread_unless_the_user_sets_another_number(monkeypa
 
 def test_tcp_worlds_take_a_free_port():
     with socket.create_server(("0.0.0.0", 0)) as listener:
-        taken = listener.getsockname()[1]
+        port_in_use = listener.getsockname()[1]
         for _ in range(20):
             environment = rank_variables("tcp", 2, {})[0]
             port = int(environment["COBRE_TCP_PORT"])
-            assert port != taken
+            assert port != port_in_use
             with socket.socket() as rank_zero:
                 rank_zero.bind((environment["COBRE_TCP_COORDINATOR"], port))

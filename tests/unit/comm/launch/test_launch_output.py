@@ -77,11 +77,11 @@ def pipe():
 
 
 def test_stream_that_others_hold_open_can_be_finished(pipe):
-    seen = []
+    lines = []
     stream = Stream(0, "stdout", pipe["reading"])
     os.write(pipe["writing"], b"whole\npartial")
-    stream.finish(lambda *call: seen.append(call))
-    assert seen == [(0, "stdout", "whole\n"), (0, "stdout", "partial\n")]
+    stream.finish(lambda *call: lines.append(call))
+    assert lines == [(0, "stdout", "whole\n"), (0, "stdout", "partial\n")]
     assert stream.has_ended()
 
 
@@ -92,13 +92,13 @@ def test_empty_stream_does_not_block(pipe):
 
 
 def test_end_of_a_stream_flushes_the_last_line(pipe):
-    seen = []
+    lines = []
     stream = Stream(1, "stderr", pipe["reading"])
     os.write(pipe["writing"], b"partial")
     os.close(pipe.pop("writing"))
     while not stream.has_ended():
-        stream.read(lambda *call: seen.append(call))
-    assert seen == [(1, "stderr", "partial\n")]
+        stream.read(lambda *call: lines.append(call))
+    assert lines == [(1, "stderr", "partial\n")]
 
 
 def test_tail_has_the_last_lines_truncated(pipe):

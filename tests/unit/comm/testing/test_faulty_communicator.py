@@ -31,10 +31,10 @@ def test_fault_breaks_the_communicator_at_the_chosen_call():
 
 
 def test_fault_that_raises_nothing_does_not_stop_the_call():
-    seen = []
-    with FaultyCommunicator(LocalCommunicator(), {1: lambda: seen.append("late")}) as comm:
+    faults_run = []
+    with FaultyCommunicator(LocalCommunicator(), {1: lambda: faults_run.append("late")}) as comm:
         assert sums(comm, 3) == 2.0
-    assert seen == ["late"]
+    assert faults_run == ["late"]
 
 
 def run_with_a_death(comm, calls):
@@ -55,8 +55,8 @@ def test_real_rank_dies_at_the_chosen_call(backend):
 
 
 def test_faults_apply_to_every_collective_but_not_to_split_local():
-    seen = []
-    faults = {number: lambda number=number: seen.append(number) for number in range(1, 9)}
+    faults_run = []
+    faults = {number: lambda number=number: faults_run.append(number) for number in range(1, 9)}
     with FaultyCommunicator(LocalCommunicator(), faults) as comm:
         comm.allgatherv(np.ones(2), np.zeros(2), [2])
         comm.allreduce(np.ones(2), np.zeros(2))
@@ -66,7 +66,7 @@ def test_faults_apply_to_every_collective_but_not_to_split_local():
             node.barrier()
         with comm.create_shared_region(2, "float64") as region:
             region.fence()
-    assert seen == [1, 2, 3, 4, 5, 6, 7]
+    assert faults_run == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_fault_in_a_fence_breaks_the_communicator_of_the_region():

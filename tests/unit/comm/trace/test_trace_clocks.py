@@ -85,8 +85,8 @@ def test_clocks_that_drift_are_followed(tmp_path):
     alignment = align_clocks(run)
     assert "because of drift" in str(alignment)
     errors = [
-        alignment.common_ns(run.recordings[1].header, seen["begin_ns"]) - true["begin_ns"]
-        for seen, true in zip(drifting, second, strict=True)
+        alignment.common_ns(run.recordings[1].header, stretched["begin_ns"]) - true["begin_ns"]
+        for stretched, true in zip(drifting, second, strict=True)
     ]
     assert max(map(abs, errors)) < 100_000  # one offset for all would be wrong by 10 ms at the ends
 
@@ -97,13 +97,13 @@ def test_clock_without_later_calls_keeps_its_offset(tmp_path):
     calls = barriers(arrivals)
     for rank in range(3):
         rate = 1.001 if rank == 1 else 1.0
-        seen = [
-            {**one, "begin_ns": round(one["begin_ns"] * rate), "end_ns": round(one["end_ns"] * rate)}
-            for one in calls[rank]
+        stretched = [
+            {**entry, "begin_ns": round(entry["begin_ns"] * rate), "end_ns": round(entry["end_ns"] * rate)}
+            for entry in calls[rank]
         ]
-        write(tmp_path, header(rank, size=3), seen[:10], name=f"all-{rank}.jsonl")
+        write(tmp_path, header(rank, size=3), stretched[:10], name=f"all-{rank}.jsonl")
         if rank < 2:
-            write(tmp_path, header(rank, size=2), seen[10:], name=f"two-{rank}.jsonl")
+            write(tmp_path, header(rank, size=2), stretched[10:], name=f"two-{rank}.jsonl")
     run = read_run(tmp_path)
     alignment = align_clocks(run)
     third = run.worlds[0].members[2]

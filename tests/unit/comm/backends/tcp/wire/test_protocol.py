@@ -115,10 +115,10 @@ def test_frames_are_complete_however_the_stream_is_cut(frames, data):
     frames = [(tag, payload[: CONTROL_LIMITS[tag]]) for tag, payload in frames]
     stream = b"".join(frame(tag, payload) for tag, payload in frames)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
-    parser, seen = FrameParser(CONTROL_LIMITS), []
+    parser, parsed = FrameParser(CONTROL_LIMITS), []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-        seen += parser.feed(stream[start:end])
-    assert seen == frames
+        parsed += parser.feed(stream[start:end])
+    assert parsed == frames
 
 
 @given(st.binary(max_size=2000), st.sampled_from([CONTROL_LIMITS, HANDSHAKE_LIMITS]))
