@@ -95,7 +95,5 @@ def test_messages_name_our_distribution():
         ROOT / "README.md",
         *(ROOT / "deploy").iterdir(),
     ]
-    names = [
-        file for file in files if file.is_file() and re.search(r"(?<!py)cobre\[[a-z]+\]", file.read_text())
-    ]
+    names = [file for file in files if file.is_file() and re.search(r"(?<!py)cobre\[[a-z]+\]", file.read_text())]
     assert names == [ROOT / "docs" / "adr" / "0052-one-distribution.md"]
