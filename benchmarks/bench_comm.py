@@ -30,7 +30,7 @@ CORES = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, keep; not 0 when a contender of ours failed."""
+    """Measure, print and store; return 1 if one of our contenders failed."""
     options = parse(arguments)
     restrict_to_cores(options.cores)
     machine = describe_machine()
@@ -55,11 +55,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--suite", choices=SUITES, default="comm", help="what is measured together (comm)")
     parser.add_argument("--rounds", type=int, help=f"turns of every contender ({ROUNDS}; quick: 1)")
     parser.add_argument("--ranks", type=integers, default=(2, 4), help="sizes of the worlds (2,4)")
-    known = f"of {', '.join(CONTENDERS)} (the suite's)"
-    parser.add_argument("--contenders", type=contender_names, help=known)
+    choices = f"of {', '.join(CONTENDERS)} (the suite's)"
+    parser.add_argument("--contenders", type=contender_names, help=choices)
     parser.add_argument("--cases", type=names, default=(), help="columns of the table (the suite's)")
     parser.add_argument("--cores", type=int, default=CORES, help=f"cores that all contenders share ({CORES})")
-    parser.add_argument("--output", type=Path, help="where to keep results (benchmarks/results; quick: none)")
+    parser.add_argument("--output", type=Path, help="folder for the results (benchmarks/results; quick: none)")
     parser.add_argument("--quick", action="store_true", help="one round with a third of the repetitions")
     options = parser.parse_args(arguments)
     suite = SUITES[options.suite]
@@ -72,7 +72,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def check_cases(parser: argparse.ArgumentParser, cases: tuple[str, ...]) -> None:
-    """Say at once which case does not exist."""
+    """Exit with an error if a case does not exist."""
     try:
         Plan(cases).select()
     except ValueError as error:
@@ -91,22 +91,22 @@ def integers(text: str) -> tuple[int, ...]:
 
 def contender_names(text: str) -> tuple[str, ...]:
     """Split names of contenders at commas."""
-    chosen = names(text)
-    unknown = ", ".join(sorted(set(chosen) - set(CONTENDERS)))
+    selected = names(text)
+    unknown = ", ".join(sorted(set(selected) - set(CONTENDERS)))
     if unknown:
         raise argparse.ArgumentTypeError(f"no such contender: {unknown}; there are {', '.join(CONTENDERS)}")
-    return chosen
+    return selected
 
 
-def prepare(chosen: Sequence[str], results: Results) -> dict[Contender, str]:
-    """Make every contender ready, with its version; who cannot take part is named and left out."""
+def prepare(selected: Sequence[str], results: Results) -> dict[Contender, str]:
+    """Prepare the contenders; return their versions. One that is not available is reported and left out."""
     versions = {}
-    for contender in (CONTENDERS[name] for name in chosen):
+    for contender in (CONTENDERS[name] for name in selected):
         try:
             versions[contender] = contender.prepare()
         except UnavailableError as error:
             needs = f" (needs {contender.needs})" if contender.needs else ""
-            note(results, Failure(contender.name, f"is not available here{needs}"), error)
+            report_failure(results, Failure(contender.name, f"is not available here{needs}"), error)
     return versions
 
 
@@ -118,40 +118,40 @@ def by_entrant(versions: Mapping[Contender, str]) -> dict[Entrant, str]:
 def run_rounds(
     contenders: Sequence[Contender], sizes: Sequence[int], rounds: int, plan: Plan, results: Results
 ) -> None:
-    """Let all contenders take turns, so that a disturbance of the machine does not meet one of them alone."""
+    """Interleave all contenders, so that disturbances of the machine affect all of them."""
     for number in range(rounds):
         shift = number % max(1, len(contenders))
         for size in sizes:
-            for contender in [*contenders[shift:], *contenders[:shift]]:  # nobody is always first
+            for contender in [*contenders[shift:], *contenders[:shift]]:  # rotate the order
                 run_world(f"round {number + 1} of {rounds}", contender, size, plan, results)
 
 
 def run_world(where: str, contender: Contender, size: int, plan: Plan, results: Results) -> None:
-    """One contender's turn."""
+    """Run one contender in a world of this size."""
     begin = time.perf_counter()
     try:
         for entrant, by_rank in zip(contender.entrants, contender.run(size, plan), strict=True):
             results.add(size, entrant.name, summarise(by_rank))
     except WorldFailedError as error:
-        note(results, Failure(contender.name, f"failed with {size} ranks in {where}"), error)
+        report_failure(results, Failure(contender.name, f"failed with {size} ranks in {where}"), error)
     else:
         print(f"{where}: {contender.name}, {size} ranks, {time.perf_counter() - begin:.1f} s", flush=True)
 
 
-def note(results: Results, failure: Failure, error: Exception) -> None:
-    """Say it now in full, and briefly in the report: an error's text may name hosts and paths."""
+def report_failure(results: Results, failure: Failure, error: Exception) -> None:
+    """Print the full error, and add a short note to the report, which must not contain host names and paths."""
     print(f"{failure}: {error}", file=sys.stderr, flush=True)
     results.failures.append(failure)
 
 
 def ours_failed(results: Results) -> bool:
-    """Whether a contender that we vouch for is missing from the results."""
+    """Return whether one of our contenders is missing from the results."""
     ours = {comparison.ours for comparison in COMPARISONS}
     return any(failure.contender in ours for failure in results.failures)
 
 
 def write(report: Report, folder: Path, name: str) -> None:
-    """Keep both forms."""
+    """Write the results as Markdown and JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(report.to_json(), indent=1) + "\n")
     (folder / f"{name}.md").write_text(report.to_markdown())

@@ -76,14 +76,14 @@ def ip(*words: str) -> None:
 
 
 def run_tool(*words: str) -> None:
-    """Run a command; what it says is the reason when it fails."""
+    """Run a command; raise `UnavailableError` with its stderr if it fails."""
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     if done.returncode:
         raise UnavailableError(f"{' '.join(words)}: {done.stderr.strip()}")
 
 
 def run_world(contender: str, hosts: Sequence[str], names: Sequence[str]) -> dict[str, float]:
-    """One contender's turn, one rank on each host: seconds by case."""
+    """Run one contender with one rank on each host; return seconds by case."""
     with tempfile.TemporaryDirectory(prefix="cobre-hosts-") as folder:
         ranks = [rank_command(contender, rank, hosts, names, folder) for rank in range(len(hosts))]
         run_to_end(ranks, Path(folder), WORLD_TIMEOUT_S)
@@ -94,7 +94,7 @@ def run_world(contender: str, hosts: Sequence[str], names: Sequence[str]) -> dic
 
 
 def rank_command(contender: str, rank: int, hosts: Sequence[str], names: Sequence[str], folder: str) -> Command:
-    """One rank on its host; it leaves its durations in the folder."""
+    """Return the command of one rank on its host, which writes its durations to the folder."""
     is_gloo = contender in (GLOO, GLOO_RING)
     environment = gloo_environment().folder if is_gloo else Path(sys.prefix)
     words = ["ip", "netns", "exec", hosts[rank], str(environment / "bin" / "python")]
@@ -105,13 +105,13 @@ def rank_command(contender: str, rank: int, hosts: Sequence[str], names: Sequenc
 
 
 def cobre_variables(contender: str, rank: int, size: int) -> Mapping[str, str]:
-    """How a rank of ours finds its world."""
+    """Return the variables with which a Cobre rank joins its world."""
     ring = 0 if contender == STAR else None
     return TcpConfig(address(0), rank, size, PORT, secret="a secret of the benchmark", ring_bytes=ring).to_env()
 
 
 def main() -> int:
-    """Measure, print, keep; not 0 when a contender of ours failed."""
+    """Measure, print and store; return 1 if our contender failed."""
     options = parse()
     contenders, names = options.contenders.split(","), options.cases.split(",")
     if {GLOO, GLOO_RING} & set(contenders):
@@ -133,7 +133,7 @@ def main() -> int:
     lines = section(rounds, names, options.rate, options.rounds, machine)
     print("\n".join(lines))
     if options.output:
-        keep(Path(options.output), lines, {"rate_mbit": options.rate, "machine": machine, "rounds": rounds})
+        store(Path(options.output), lines, {"rate_mbit": options.rate, "machine": machine, "rounds": rounds})
     return 1 if CONTENDERS[0] in failed else 0
 
 
@@ -145,7 +145,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"turns of every contender ({ROUNDS})")
     parser.add_argument("--cases", default=",".join(case.name for case in cases()), help="rows of the table (all)")
     parser.add_argument("--contenders", default=",".join(CONTENDERS), help="columns of the table (all)")
-    parser.add_argument("--output", default=str(RESULTS), help="where to keep results; empty: nowhere")
+    parser.add_argument("--output", default=str(RESULTS), help="folder for the results; empty: none")
     return parser.parse_args()
 
 
@@ -178,20 +178,20 @@ def section(
         ]
         lines.append(f"| --- | --- |{' --- |' * len(shown)} --- | --- | --- |")
         for case in [case for case in cases() if case.name in names]:
-            found = {one: statistics.median(turn[case.name] for turn in by_contender[one]) for one in shown}
+            medians = {one: statistics.median(turn[case.name] for turn in by_contender[one]) for one in shown}
             allowed = link_seconds(case, size, rate_mbit) if case.name in LARGE else None
-            ours = found.get(CONTENDERS[0])
+            ours = medians.get(CONTENDERS[0])
             cells = [case.name, "" if allowed is None else f"{allowed * 1e3:.1f}"]
-            cells += [f"{found[one] * 1e3:.2f}" for one in shown]
+            cells += [f"{medians[one] * 1e3:.2f}" for one in shown]
             cells += [
                 f"{ours / other:.2f}" if ours and other else ""
-                for other in (allowed, found.get(GLOO), found.get(GLOO_RING))
+                for other in (allowed, medians.get(GLOO), medians.get(GLOO_RING))
             ]
             lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 
 
-def keep(folder: Path, lines: Sequence[str], content: Mapping[str, object]) -> None:
+def store(folder: Path, lines: Sequence[str], content: Mapping[str, object]) -> None:
     """Write the section into the page of `make bench-net`, behind what is there, and the numbers beside it."""
     page = folder / "net.md"
     before = page.read_text().split(SECTION)[0].rstrip() if page.exists() else "# Collectives, side by side"

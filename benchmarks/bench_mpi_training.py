@@ -85,7 +85,7 @@ MPI's persistent collectives on fixed buffers. Medians of the rounds, of the slo
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, keep; 1 if an MPI could not be measured."""
+    """Measure, print and store; return 1 if an MPI could not be measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=2, help="ranks (2)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ITERATIONS} iterations, printed only")
@@ -106,13 +106,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(page)
     if not options.quick:
         (RESULTS / "mpi_training.md").write_text(page)
-        kept = {"machine": machine, "ranks": options.ranks, "trainings": [asdict(one) for one in figures]}
-        (RESULTS / "mpi_training.json").write_text(json.dumps(kept, indent=1) + "\n")
+        content = {"machine": machine, "ranks": options.ranks, "trainings": [asdict(one) for one in figures]}
+        (RESULTS / "mpi_training.json").write_text(json.dumps(content, indent=1) + "\n")
     return 1 if failures else 0
 
 
 def measure(study: str, iterations: int, flavour: Flavour, size: int) -> Figures:
-    """One training and its calls, on one MPI."""
+    """Measure one training and its calls on one MPI."""
     environment = mpi_environment(flavour.wheel)
     environment.ensure()
     mpiexec = [str(environment.program("mpiexec")), *flavour.arguments, "-n", str(size), str(environment.python)]
@@ -124,8 +124,8 @@ def measure(study: str, iterations: int, flavour: Flavour, size: int) -> Figures
         ranks = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(size)]
     if lost := sum(rank["lost"] for rank in ranks):
         raise WorldFailedError(f"{lost} calls are missing from the trace")
-    ways = {
-        way: median(max(seconds) for seconds in zip(*(rank["seconds"][way] for rank in ranks), strict=True))
+    seconds = {
+        way: median(max(round_s) for round_s in zip(*(rank["seconds"][way] for rank in ranks), strict=True))
         for way in ("contract", "direct", "persistent")
     }
     return Figures(
@@ -135,7 +135,7 @@ def measure(study: str, iterations: int, flavour: Flavour, size: int) -> Figures
         max(rank["wall"] for rank in ranks),
         ranks[0]["operations"],
         tuple(rank["inside"] for rank in ranks),
-        **ways,
+        **seconds,
     )
 
 

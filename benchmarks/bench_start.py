@@ -2,9 +2,9 @@
 
     python benchmarks/bench_start.py [--rounds 5] [--ranks 128]
 
-Rounds alternate between all of them, and the table shows medians. CPU seconds are those of all processes of a start,
-which other programs hardly change; the clock tells only on a quiet machine, and the limits are for it. Exit code 1 when
-one is missed.
+Rounds alternate between all of them, and the table shows medians. CPU time covers all processes of a start and hardly
+depends on other load; wall time is meaningful only on a quiet machine, which the limits assume. Exit code 1 if a limit
+is exceeded.
 """
 
 import argparse
@@ -27,19 +27,19 @@ if any(word == "fork-server" for word in sys.orig_argv):
     threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 """
 # Ranks that load by themselves on a busy machine may come later than a run would wait for them.
-PATIENCE = {"COBRE_SHM_CONNECT_TIMEOUT_SECS": "900"}
+LONG_TIMEOUT = {"COBRE_SHM_CONNECT_TIMEOUT_SECS": "900"}
 NOTHING = f"""
 import sys
 from cobre.comm import launch
-launch.run(lambda comm: None, int(sys.argv[1]), environment={PATIENCE})
+launch.run(lambda comm: None, int(sys.argv[1]), environment={LONG_TIMEOUT})
 """
 
 
-def measured(words, variables):
-    """Wall and CPU seconds of a command and all that it starts."""
+def measure(words, variables):
+    """Return wall and CPU seconds of a command and its descendants."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(
-        [sys.executable, *map(str, words)], check=True, env=os.environ | PATIENCE | variables, capture_output=True
+        [sys.executable, *map(str, words)], check=True, env=os.environ | LONG_TIMEOUT | variables, capture_output=True
     )
     wall_s = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -56,21 +56,21 @@ def rounds(count, ranks, folder):
     """Measure every kind of start `count` times, in turns; return wall and CPU times by name."""
     (Path(folder) / "sitecustomize.py").write_text(THREAD_IN_TEMPLATE)
     (Path(folder) / "nothing.py").write_text(NOTHING)
-    alone = {"PYTHONPATH": os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))}
+    without_fork_server = {"PYTHONPATH": os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))}
     starts = {
         "study, one worker": (lambda: study(1, folder), {}),
         "study, four workers": (lambda: study(4, folder), {}),
-        "study, four workers, each loading by itself": (lambda: study(4, folder), alone),
+        "study, four workers, each loading by itself": (lambda: study(4, folder), without_fork_server),
         f"{ranks} ranks that do nothing": (lambda: [Path(folder) / "nothing.py", ranks], {}),
-        f"{ranks} ranks, each loading by itself": (lambda: [Path(folder) / "nothing.py", ranks], alone),
+        f"{ranks} ranks, each loading by itself": (lambda: [Path(folder) / "nothing.py", ranks], without_fork_server),
         f"study, {ranks} workers": (lambda: study(ranks, folder), {}),
     }
-    found = {name: [] for name in starts}
-    measured(study(2, folder), {})  # fills caches, and keeps bytecode
+    times = {name: [] for name in starts}
+    measure(study(2, folder), {})  # fills caches, and keeps bytecode
     for _ in range(count):
         for name, (words, variables) in starts.items():
-            found[name].append(measured(words(), variables))
-    return found
+            times[name].append(measure(words(), variables))
+    return times
 
 
 def main():
@@ -80,8 +80,8 @@ def main():
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as folder:
-        found = rounds(options.rounds, options.ranks, folder)
-    medians = {name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in found.items()}
+        times = rounds(options.rounds, options.ranks, folder)
+    medians = {name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in times.items()}
     print(f"{'':<46} {'wall s':>8} {'CPU s':>8}")
     for name, (wall_s, cpu_s) in medians.items():
         print(f"{name:<46} {wall_s:8.2f} {cpu_s:8.2f}")

@@ -44,7 +44,7 @@ class Times:
     started: list[float]
 
     def add(self, run: Run, started: float) -> None:
-        """Take in a round."""
+        """Add a round."""
         self.iterations.append(run.iteration_s)
         self.started.append(started)
 
@@ -54,30 +54,30 @@ class Times:
         return [sum(one) for one in self.iterations]
 
     @property
-    def least(self) -> float:
-        """Each iteration at its fastest: the work is the same in every round, and what disturbs it only adds."""
+    def fastest(self) -> float:
+        """Return the sum of the fastest times of each iteration: disturbances only add time."""
         return sum(map(min, zip(*self.iterations, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Return ratios of two contenders' times, by their fastest iterations and round by round."""
+    """Ratios of two contenders' times, by their fastest iterations and round by round."""
 
-    least: float
+    fastest: float
     rounds: list[float]
 
     @classmethod
-    def of(cls, above: Times, below: Times, factor: float = 1.0) -> "Ratio":
+    def between(cls, above: Times, below: Times, factor: float = 1.0) -> "Ratio":
         """Divide the time of one contender by that of another, for the best rounds and round by round."""
         pairs = zip(above.rounds, below.rounds, strict=True)
-        return cls(factor * above.least / below.least, [factor * one / other for one, other in pairs])
+        return cls(factor * above.fastest / below.fastest, [factor * one / other for one, other in pairs])
 
     def __str__(self) -> str:
-        return f"**{self.least:.2f}** ({min(self.rounds):.2f} to {max(self.rounds):.2f})"
+        return f"**{self.fastest:.2f}** ({min(self.rounds):.2f} to {max(self.rounds):.2f})"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, keep."""
+    """Measure, print and store."""
     options = parse(arguments)
     restrict_to_cores(CORES)
     if options.real_time:  # children inherit it
@@ -85,12 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load = os.getloadavg()[0]
     loops = [two_loops() for _ in range(options.rounds)]
     names = [name for name in options.studies if STUDIES[name].is_here]
-    found = {name: measured(STUDIES[name], options.rounds) for name in names}
-    text = page(found, loops, load, is_real_time=options.real_time)
+    by_study = {name: measure(STUDIES[name], options.rounds) for name in names}
+    text = to_markdown(by_study, loops, load, is_real_time=options.real_time)
     print(f"\n{text}")
     if not options.print_only:
         (RESULTS / "workers.md").write_text(text)
-        (RESULTS / "workers.json").write_text(json.dumps(kept(found, loops, load), indent=1) + "\n")
+        (RESULTS / "workers.json").write_text(json.dumps(to_json(by_study, loops, load), indent=1) + "\n")
     return 0
 
 
@@ -99,54 +99,57 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", nargs="+", choices=ITERATIONS, default=tuple(ITERATIONS))
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"turns of every contender ({ROUNDS})")
-    parser.add_argument("--print-only", action="store_true", help="keep nothing")
+    parser.add_argument("--print-only", action="store_true", help="store nothing")
     parser.add_argument("--real-time", action="store_true", help="before all other programs, where these are many")
     return parser.parse_args(arguments)
 
 
 def two_loops() -> float:
-    """Two loops in registers and the smallest cache at once, times the speed of one: 2 where cores share nothing."""
+    """Return the speed of two simultaneous loops relative to one: 2 if the cores share nothing.
+
+    The loops use registers and the smallest cache only.
+    """
     command = [sys.executable, "-c", LOOP]
-    alone = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    return 4.0 * alone / sum(float(one.communicate()[0]) for one in both)
+    single_s = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    return 4.0 * single_s / sum(float(process.communicate()[0]) for process in processes)
 
 
-def measured(study: Study, rounds: int) -> dict[str, Times]:
-    """All contenders in turns; each round begins with another one."""
+def measure(study: Study, rounds: int) -> dict[str, Times]:
+    """Measure all contenders in turns; each round begins with another one."""
     contenders: dict[str, Callable[[], tuple[Run, float]]] = {
-        "one": lambda: timed(workers(1), study, 1),
-        "two": lambda: timed(workers(2), study, 1),
-        "threads": lambda: timed(workers(1), study, 2),
-        "beside": lambda: timed_beside(study),
+        "one": lambda: time_run(workers(1), study, 1),
+        "two": lambda: time_run(workers(2), study, 1),
+        "threads": lambda: time_run(workers(1), study, 2),
+        "beside": lambda: time_beside(study),
     }
-    found = {name: Times([], []) for name in contenders}
-    timed(workers(2), study, 1)  # files in the page cache, bytecode kept
+    times = {name: Times([], []) for name in contenders}
+    time_run(workers(2), study, 1)  # files in the page cache, bytecode kept
     digests = set()
     for number in range(rounds):
         time.sleep(PAUSE_S)  # other programs have their turn, too
         shift = number % len(contenders)
         for name in [*contenders][shift:] + [*contenders][:shift]:
             run, started = contenders[name]()
-            found[name].add(run, started)
+            times[name].add(run, started)
             digests.add(run.digest)
-        print(study.name, number + 1, {name: round(one.rounds[-1], 3) for name, one in found.items()}, flush=True)
+        print(study.name, number + 1, {name: round(one.rounds[-1], 3) for name, one in times.items()}, flush=True)
     if len(digests) != 1:
         raise SystemExit(f"{study.name}: digests differ")
-    return found
+    return times
 
 
-def timed(contender: Contender, study: Study, threads: int) -> tuple[Run, float]:
+def time_run(contender: Contender, study: Study, threads: int) -> tuple[Run, float]:
     """Run a contender; return the run and the wall time of its process in seconds."""
     began = time.perf_counter()
     run = contender.run(study, threads, ITERATIONS[study.name])
     return run, time.perf_counter() - began
 
 
-def timed_beside(study: Study) -> tuple[Run, float]:
-    """One worker, while the other core trains for itself."""
+def time_beside(study: Study) -> tuple[Run, float]:
+    """Run one worker while the other core trains the same study independently."""
     with busy_core(study):
-        return timed(workers(1), study, 1)
+        return time_run(workers(1), study, 1)
 
 
 @contextmanager
@@ -163,8 +166,10 @@ def busy_core(study: Study) -> Iterator[None]:
             process.kill()
 
 
-def page(found: dict[str, dict[str, Times]], loops: Sequence[float], load: float, *, is_real_time: bool) -> str:
-    """For people."""
+def to_markdown(
+    by_study: dict[str, dict[str, Times]], loops: Sequence[float], load: float, *, is_real_time: bool
+) -> str:
+    """Return the results page as Markdown."""
     priority = ", real-time priority" if is_real_time else ""
     head = [
         "# Two workers on two cores",
@@ -179,7 +184,7 @@ def page(found: dict[str, dict[str, Times]], loops: Sequence[float], load: float
         "which would be 2 on cores that are no hardware threads of one.",
         "",
     ]
-    return "\n".join([*head, table(HEADS, [_row(name, times) for name, times in found.items()]), ""])
+    return "\n".join([*head, table(HEADS, [_row(name, times) for name, times in by_study.items()]), ""])
 
 
 HEADS = (
@@ -195,18 +200,24 @@ HEADS = (
 
 def _row(name: str, times: dict[str, Times]) -> list[str]:
     one, two, threads, beside = (times[key] for key in ("one", "two", "threads", "beside"))
-    ratios = (Ratio.of(one, two), Ratio.of(one, beside, 2.0), Ratio.of(beside, two, 0.5), Ratio.of(two, threads))
+    ratios = (
+        Ratio.between(one, two),
+        Ratio.between(one, beside, 2.0),
+        Ratio.between(beside, two, 0.5),
+        Ratio.between(two, threads),
+    )
     started = f"{min(one.started) / min(two.started):.2f}"
-    return [f"{name}, {ITERATIONS[name]}", f"{one.least:.2f}", *map(str, ratios), started]
+    return [f"{name}, {ITERATIONS[name]}", f"{one.fastest:.2f}", *map(str, ratios), started]
 
 
-def kept(found: dict[str, dict[str, Times]], loops: Sequence[float], load: float) -> dict[str, Any]:
-    """For programs: every round."""
+def to_json(by_study: dict[str, dict[str, Times]], loops: Sequence[float], load: float) -> dict[str, Any]:
+    """Return all rounds as JSON."""
     rounds = {
         study: {
-            name: {"training_s": one.rounds, "least_s": one.least, "started_s": one.started} for name, one in t.items()
+            name: {"training_s": times.rounds, "least_s": times.fastest, "started_s": times.started}
+            for name, times in by_contender.items()
         }
-        for study, t in found.items()
+        for study, by_contender in by_study.items()
     }
     return {"machine": describe_machine(), "two_loops": list(loops), "load": load, "studies": rounds}
 

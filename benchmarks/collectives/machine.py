@@ -1,4 +1,4 @@
-"""Description of the machine: enough to read them, nothing that names the machine."""
+"""Describe the machine without identifying it."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def describe_machine() -> dict[str, str]:
-    """Facts by name, in the order of the report."""
+    """Return properties by name, in the order of the report."""
     return {
         "cores": str(usable_cores()),
         "CPU": cpu_model(),
@@ -21,13 +21,13 @@ def describe_machine() -> dict[str, str]:
 
 
 def priority() -> str:
-    """Said where other programs cannot take the cores away: then their load does not matter."""
+    """Return a note if the process has real-time priority: then the load of other programs does not matter."""
     ordinary = os.sched_getscheduler(0) in (os.SCHED_OTHER, os.SCHED_BATCH, os.SCHED_IDLE)
     return "" if ordinary else " (this run had real-time priority)"
 
 
 def usable_cores() -> int:
-    """Cores that this process and its children may run on."""
+    """Return the number of cores that this process and its children may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -45,5 +45,5 @@ def cpu_model() -> str:
 
 
 def memory_gib() -> float:
-    """Physical memory."""
+    """Return the physical memory in GiB."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

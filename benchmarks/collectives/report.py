@@ -1,4 +1,4 @@
-"""The results as JSON for programs and as markdown for people."""
+"""Results as JSON and as a Markdown page."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ from collectives.targets import COMPARISONS, MICROSECONDS, Comparison, Measure
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that goes into the two files. command: what measured it. versions: by entrant."""
+    """Content of the two result files. command: the make target. versions: by entrant."""
 
     command: str
     date: str
@@ -37,7 +37,7 @@ class Report:
         }
 
     def to_markdown(self) -> str:
-        """One page: machine, contenders, a table of times and one of comparisons per number of ranks."""
+        """Return the page: machine, contenders, and for each number of ranks tables of times and comparisons."""
         parts = [self._head(), *(self._section(size) for size in self.sizes), self._notes()]
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -87,7 +87,7 @@ class Report:
         unit = ", us" if comparison.measure is Measure.DIFFERENCE else ""
         rows = [[comparison.title + unit, *map(show_standing, standings)]]
         if comparison.targets.get(size):
-            rows += [["target", *map(show_target, standings)], ["reached", *map(show_met, standings)]]
+            rows += [["target", *map(show_target, standings)], ["reached", *map(show_outcome, standings)]]
         if len(comparison.others) > 1:
             rows.append(["the better one", *(standing.better if standing else "" for standing in standings)])
         return rows
@@ -105,7 +105,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def show_time(spread: Spread | None) -> str:
-    """Microseconds with the spread of the rounds."""
+    """Format microseconds with the spread of the rounds."""
     if spread is None:
         return ""
     low, middle, high = (show_number(seconds * MICROSECONDS) for seconds in (spread.low, spread.median, spread.high))
@@ -126,15 +126,15 @@ def show_target(standing: Standing | None) -> str:
     return f"{standing.target}" if standing and standing.target is not None else ""
 
 
-def show_met(standing: Standing | None) -> str:
-    """Whether it was reached."""
+def show_outcome(standing: Standing | None) -> str:
+    """Format whether the target was reached; empty if there is none."""
     if standing is None or standing.target is None:
         return ""
     return "yes" if standing.met else "no"
 
 
 def show_number(value: float) -> str:
-    """About three digits."""
+    """Format with about three digits."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

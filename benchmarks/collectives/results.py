@@ -24,7 +24,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Ours against the best other, as a ratio or a difference. better: whose median was smaller."""
+    """Comparison of ours with the best competitor. value: ratio or difference. better: name of that competitor."""
 
     value: float
     low: float
@@ -34,7 +34,7 @@ class Standing:
 
     @property
     def met(self) -> bool:
-        """Whether the target was reached; true where there is none."""
+        """Whether the target was reached; true if there is none."""
         return self.target is None or self.value <= self.target
 
 
@@ -55,18 +55,18 @@ def _rounds() -> dict[int, dict[str, dict[str, list[float]]]]:
 
 @dataclass(slots=True)
 class Results:
-    """Grows by one world at a time."""
+    """Results of all worlds measured so far."""
 
     rounds: dict[int, dict[str, dict[str, list[float]]]] = field(default_factory=_rounds)
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, size: int, contender: str, seconds: dict[str, float]) -> None:
-        """Take in one round of one contender."""
+        """Add one round of one contender."""
         for case, value in seconds.items():
             self.rounds[size][contender][case].append(value)
 
     def values(self, size: int, contender: str, case: str) -> list[float]:
-        """One value per round; empty where nothing was measured."""
+        """Return one value per round; empty if nothing was measured."""
         return self.rounds.get(size, {}).get(contender, {}).get(case, [])
 
     def spread(self, size: int, contender: str, case: str) -> Spread | None:
@@ -75,7 +75,7 @@ class Results:
         return Spread.of(values) if values else None
 
     def compare(self, size: int, comparison: Comparison, case: Case) -> Standing | None:
-        """Set ours against the better of the others, by medians; the range is that of the single rounds."""
+        """Compare ours with the best of the others by medians; low and high are the extremes over rounds."""
         ours = self.values(size, comparison.ours, case.name) if comparison.covers(case.name) else []
         others = {name: values for name in comparison.others if (values := self._baseline(size, name, case))}
         if not ours or not others:
@@ -91,7 +91,7 @@ class Results:
 
 
 def compare_rounds(measure: Measure, ours: list[float], others: list[list[float]]) -> list[float]:
-    """Ours against the best other, round by round; empty when somebody missed a round."""
+    """Compare ours with the best other round by round; empty if one of them missed a round."""
     if any(len(values) != len(ours) for values in others):
         return []
-    return [measure.of(mine, min(theirs)) for mine, *theirs in zip(ours, *others, strict=True)]
+    return [measure.of(own, min(rest)) for own, *rest in zip(ours, *others, strict=True)]

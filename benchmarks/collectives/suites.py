@@ -7,7 +7,7 @@ from collectives.cases import CASES, Kind
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Contenders that belong side by side. name: of the two files. command: what a reader types. cases: () is all."""
+    """Contenders to compare. name: of the result files. command: the make target. cases: () selects all."""
 
     name: str
     command: str

@@ -1,4 +1,4 @@
-"""Which contenders are set against each other, and what is to be reached. Lower is better."""
+"""Comparisons between contenders, with targets. Lower is better."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Ours against the best of the others in the same run; `targets` by number of ranks, then by case."""
+    """Comparison of ours with the best of the others in one run; `targets` by number of ranks, then by case."""
 
     title: str
     ours: str
@@ -46,7 +46,7 @@ def beside_gloo(allreduce: float, allgatherv: float, large_allgatherv: float) ->
 
 
 def beside_raw(library: str, name: str) -> tuple[Comparison, ...]:
-    """Our backend on an MPI against that MPI: payloads by ratio, small calls by what they cost more; sums by hand."""
+    """Compare the mpi backend with raw MPI: large calls by ratio, small ones by difference, and hand-written folds."""
     payloads = {"allgatherv 3.2 MB": 1.01, "allgatherv 206 MB": 1.01}
     small = {"barrier": 2.0, "allreduce 32 B": 6.0, "broadcast 10 KB": 2.0}  # our allreduce is ordered, theirs is not
     by_hand = {"barrier": 1.05, "allreduce 32 B": 1.05, "allreduce 8 MB": 1.05}

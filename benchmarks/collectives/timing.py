@@ -35,7 +35,7 @@ def measure_in_turns(adapters: Sequence[Adapter], cases: Iterable[Case]) -> list
 
 
 def time_case(adapters: Sequence[Adapter], case: Case) -> list[list[float]]:
-    """Seconds per call on this rank, for each contender one value per repetition."""
+    """Return seconds per call on this rank: for each contender one value per repetition."""
     if not adapters:
         return []
     with prepare(adapters, case) as works:
@@ -50,15 +50,15 @@ def time_case(adapters: Sequence[Adapter], case: Case) -> list[list[float]]:
 
 
 def warm_up(adapter: Adapter, work: Work, batch: int) -> None:
-    """Make the call a few times and look at its result."""
-    work.forget()
+    """Make the call a few times and check its result."""
+    work.reset()
     repeat(work.call, adapter.synchronise, batch, WARM_UP_REPETITIONS)
     if adapter.communicates:
         work.check()
 
 
 def take_turns(adapters: Sequence[Adapter], works: Sequence[Work], case: Case) -> list[list[float]]:
-    """One repetition of each at a time; who is first changes."""
+    """Time one repetition of each contender at a time, in alternating order."""
     seconds: list[list[float]] = [[] for _ in works]
     order = list(range(len(works)))
     for _ in range(case.repetitions):
@@ -69,7 +69,7 @@ def take_turns(adapters: Sequence[Adapter], works: Sequence[Work], case: Case) -
 
 
 def repeat(call: Call, synchronise: Call, batch: int, repetitions: int) -> list[float]:
-    """Start together, then time a batch of calls; as often as asked."""
+    """Time a batch of calls, `repetitions` times; ranks start each batch together."""
     clock = time.perf_counter
     seconds = []
     for _ in range(repetitions):
@@ -82,7 +82,7 @@ def repeat(call: Call, synchronise: Call, batch: int, repetitions: int) -> list[
 
 
 def summarise(by_rank: Sequence[Durations]) -> dict[str, float]:
-    """Seconds by case: of every repetition the slowest rank, of these the median."""
+    """Return seconds by case: the median over repetitions of the slowest rank."""
     return {
         case: median(max(repetition) for repetition in zip(*(rank[case] for rank in by_rank), strict=True))
         for case in by_rank[0]

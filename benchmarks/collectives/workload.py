@@ -10,20 +10,20 @@ import numpy as np
 from collectives.adapters.base import Adapter, Array, Call
 from collectives.cases import Case, Kind
 
-UNWRITTEN = -1.0
+SENTINEL = -1.0
 
 
 def nothing() -> None:
-    """Where there is nothing to check or to forget."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A call that can be repeated, the check of what it has written, and how to forget what was written before."""
+    """A call that can be repeated, a check of its result, and a reset of the receive buffer."""
 
     call: Call
     check: Callable[[], None] = nothing
-    forget: Callable[[], object] = nothing
+    reset: Callable[[], object] = nothing
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def prepare_allreduce(adapters: Sequence[Adapter], case: Case) -> Iterator[list[
     send, recv = ramp * (rank + 1), np.empty(case.elements)
     expected = ramp * (size * (size + 1) / 2)
     yield [
-        Work(adapter.bind_allreduce(send, recv), partial(check_equal, case, recv, expected), unwrite(recv))
+        Work(adapter.bind_allreduce(send, recv), partial(check_equal, case, recv, expected), fill_with_sentinel(recv))
         for adapter in adapters
     ]
 
@@ -58,7 +58,7 @@ def prepare_allgatherv(adapters: Sequence[Adapter], case: Case) -> Iterator[list
     counts = case.counts(adapters[0].size)
     send, recv = part_of_ramp(counts, adapters[0].rank), np.empty(case.elements)
     yield [
-        Work(adapter.bind_allgatherv(send, recv, counts), partial(check_ramp, case, recv), unwrite(recv))
+        Work(adapter.bind_allgatherv(send, recv, counts), partial(check_ramp, case, recv), fill_with_sentinel(recv))
         for adapter in adapters
     ]
 
@@ -77,8 +77,8 @@ def prepare_allgatherv_into_region(adapters: Sequence[Adapter], case: Case) -> I
 def prepare_broadcast(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
     """Rank 0 sends 0, 1, 2, ..."""
     buffer = np.arange(case.elements, dtype=np.float64)
-    forget = nothing if adapters[0].rank == 0 else unwrite(buffer)
-    yield [Work(adapter.bind_broadcast(buffer), partial(check_ramp, case, buffer), forget) for adapter in adapters]
+    reset = nothing if adapters[0].rank == 0 else fill_with_sentinel(buffer)
+    yield [Work(adapter.bind_broadcast(buffer), partial(check_ramp, case, buffer), reset) for adapter in adapters]
 
 
 PREPARATIONS = {
@@ -90,9 +90,9 @@ PREPARATIONS = {
 }
 
 
-def unwrite(array: Array) -> Callable[[], object]:
-    """Fill with what no contender delivers."""
-    return partial(array.fill, UNWRITTEN)
+def fill_with_sentinel(array: Array) -> Callable[[], object]:
+    """Return a call that fills the array with a sentinel value."""
+    return partial(array.fill, SENTINEL)
 
 
 def part_of_ramp(counts: tuple[int, ...], rank: int) -> Array:

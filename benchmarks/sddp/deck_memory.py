@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from cobre.comm import Backend, launch  # noqa: E402
 from cobre.io.storage.allocators import prefer_system_allocator  # noqa: E402
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations  # noqa: E402
-from collectives.footprint import account, peak_bytes  # noqa: E402
+from collectives.footprint import memory_statistics, peak_bytes  # noqa: E402
 from collectives.report import table  # noqa: E402
 
 RANKS = (1, 2, 4)
@@ -43,7 +43,7 @@ def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
 
     ready = prepare_on_ranks(comm, CaseRequest(Path(case), None, 1), lambda _: None)
     comm.barrier()
-    held = account()["Pss"], peak_bytes(), ready.shared_bytes
+    held = memory_statistics()["Pss"], peak_bytes(), ready.shared_bytes
     comm.barrier()
     return held
 
@@ -71,7 +71,7 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
 
     def note(what: str) -> None:
         comm.barrier()
-        found.append((what, account()["Pss"], peak_bytes()))
+        found.append((what, memory_statistics()["Pss"], peak_bytes()))
         comm.barrier()
         Path("/proc/self/clear_refs").write_text("5")
 

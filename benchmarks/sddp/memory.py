@@ -21,7 +21,7 @@ from cobre.study.preparation.prepare import prepare  # noqa: E402
 from cobre.study.preparation.study_solver import make_solver  # noqa: E402
 from cobre.study.requests import with_iterations  # noqa: E402
 from cobre.study.training.train import train_study  # noqa: E402
-from collectives.footprint import Growth, measured_growth  # noqa: E402
+from collectives.footprint import Growth, measure_growth  # noqa: E402
 from collectives.report import table  # noqa: E402
 
 RANKS = (1, 4)
@@ -83,7 +83,7 @@ class Finding:
 
 def hold(comm: Backend, folder: str, iterations: int) -> Held:
     """Prepare and train a study from its folder; return the memory held. Collective: call on every rank."""
-    with measured_growth(comm) as growth:
+    with measure_growth(comm) as growth:
         shared = share(comm, lambda: prepare(load_case(folder, with_iterations(None, iterations))))
         study = shared.value
         pool = train_study(comm, ReadyStudy(study, make_solver(study, 1))).context.pool

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from collectives.environments import Environment, UnavailableError, run_or_say  # noqa: E402
+from collectives.environments import Environment, UnavailableError, run_or_raise  # noqa: E402
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def is_new_enough(python: Path) -> bool:
     """Whether it runs at all (a shim on the path may not) and has the version."""
     question = f"import sys; sys.exit(0 if sys.version_info >= {OLDEST} else 1)"
     try:
-        run_or_say([python, "-c", question], PROBE_TIMEOUT_S)
+        run_or_raise([python, "-c", question], PROBE_TIMEOUT_S)
     except UnavailableError:
         return False
     return True

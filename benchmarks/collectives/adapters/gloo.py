@@ -14,7 +14,7 @@ TRIALS = 3
 
 
 class GlooAdapter(Adapter):
-    """The default process group. Where gloo offers several ways, the fastest for the case is taken.
+    """The default process group. Of several variants of a call the fastest for the case is used.
 
     ring_only: gathers by gloo's ring alone, and not by messages between all pairs.
     """
@@ -24,16 +24,16 @@ class GlooAdapter(Adapter):
         self._ring_only = ring_only
 
     def synchronise(self) -> None:
-        """gloo's own barrier."""
+        """Call gloo's barrier."""
         dist.barrier()
 
     def bind_barrier(self) -> Call:
-        """`barrier`."""
+        """Bind `barrier`."""
         barrier: Call = dist.barrier
         return barrier
 
     def bind_allreduce(self, send: Array, recv: Array) -> Call:
-        """`all_reduce`, which works in place and adds in an order of its own."""
+        """Bind `all_reduce`, which works in place and adds in another order."""
         result = torch.from_numpy(recv)
 
         def call() -> None:
@@ -43,16 +43,16 @@ class GlooAdapter(Adapter):
         return call
 
     def bind_allgatherv(self, send: Array, recv: Array, counts: tuple[int, ...]) -> Call:
-        """gloo gathers equal parts only; all known ways around that compete."""
+        """Bind the fastest known way to gather unequal parts, which gloo does not support directly."""
         ways = (gather_padded,) if self._ring_only else (gather_padded, gather_by_broadcasts, gather_by_messages)
         return self._fastest([way(self.rank, send, recv, counts) for way in ways])
 
     def bind_broadcast(self, buffer: Array) -> Call:
-        """`broadcast`."""
+        """Bind `broadcast`."""
         return partial(dist.broadcast, torch.from_numpy(buffer), 0)
 
     def _fastest(self, calls: Sequence[Call]) -> Call:
-        """All ranks try all ways and agree on one."""
+        """Time all variants and choose the fastest. Collective: call on every rank."""
         seconds = torch.tensor([min(self._time(call) for _ in range(TRIALS)) for call in calls])
         dist.all_reduce(seconds, dist.ReduceOp.MAX)
         return calls[int(seconds.argmin())]
@@ -65,7 +65,7 @@ class GlooAdapter(Adapter):
 
 
 def gather_padded(rank: int, send: Array, recv: Array, counts: tuple[int, ...]) -> Call:
-    """`all_gather_into_tensor` of parts that are all as long as the longest, and a copy out."""
+    """Bind `all_gather_into_tensor` of parts padded to the longest one, and a copy of the result."""
     longest = max(counts)
     padded, everything = np.zeros(longest), np.zeros((len(counts), longest))
     source, target = torch.from_numpy(padded), torch.from_numpy(everything.reshape(-1))
@@ -81,7 +81,7 @@ def gather_padded(rank: int, send: Array, recv: Array, counts: tuple[int, ...]) 
 
 
 def gather_by_broadcasts(rank: int, send: Array, recv: Array, counts: tuple[int, ...]) -> Call:
-    """One `broadcast` from every rank, all under way at once."""
+    """Bind concurrent broadcasts, one from every rank."""
     parts = split(recv, counts)
     tensors = [torch.from_numpy(part) for part in parts]
 
@@ -93,7 +93,7 @@ def gather_by_broadcasts(rank: int, send: Array, recv: Array, counts: tuple[int,
 
 
 def gather_by_messages(rank: int, send: Array, recv: Array, counts: tuple[int, ...]) -> Call:
-    """`isend` and `irecv` between all pairs, all under way at once."""
+    """Bind concurrent `isend` and `irecv` between all pairs."""
     parts, source = split(recv, counts), torch.from_numpy(send)
     others = [(peer, torch.from_numpy(part)) for peer, part in enumerate(parts) if peer != rank]
 
@@ -107,12 +107,12 @@ def gather_by_messages(rank: int, send: Array, recv: Array, counts: tuple[int, .
 
 
 def finish(works: Sequence["dist.Work | None"]) -> None:
-    """Wait for all."""
+    """Wait for all operations."""
     for work in works:
         if work is not None:
             work.wait()
 
 
 def split(whole: Array, counts: tuple[int, ...]) -> list[Array]:
-    """Every rank's part of the result, as views."""
+    """Return views of every rank's part of the result."""
     return np.split(whole, np.cumsum(counts)[:-1])

@@ -1,6 +1,6 @@
-"""Limit of loopback: the bytes that a star must move, over plain TCP sockets, all of them at once.
+"""Limit of loopback: the bytes that a star must transfer, over plain TCP sockets, all at once.
 
-No protocol, no checks, and nobody waits for data before passing it on: rank 0 sends whatever is in its memory.
+No protocol, no checks, and no waiting for data before it is relayed: rank 0 sends whatever is in its memory.
 """
 
 import select
@@ -32,11 +32,11 @@ class Flow:
 
     @property
     def interest(self) -> int:
-        """Bytes left to transfer; 0 when done."""
+        """Poll events to wait for; 0 when done."""
         return (select.POLLOUT if self._out else 0) | (select.POLLIN if self._in else 0)
 
     def advance(self) -> int:
-        """Move what can be moved now; says how many bytes that was."""
+        """Transfer what the socket takes and has; return the number of bytes."""
         return self._send() + self._receive()
 
     def _send(self) -> int:
@@ -77,17 +77,17 @@ class SocketsAdapter(Adapter):
         self._partner.synchronise()
 
     def bind_barrier(self) -> Call:
-        """One element up, one down."""
+        """Send one element to rank 0 and one back."""
         return self.bind_allreduce(np.zeros(1), np.zeros(1))
 
     def bind_allreduce(self, send: Array, recv: Array) -> Call:
-        """Every worker's array up, the result down."""
+        """Send every worker's array to rank 0 and the result back."""
         if self.rank == 0:
             return self._bind({peer: ([send], [np.empty_like(recv)]) for peer in self._links})
         return self._bind({0: ([send], [recv])})
 
     def bind_allgatherv(self, send: Array, recv: Array, counts: tuple[int, ...]) -> Call:
-        """Every worker's part up, all other parts down."""
+        """Send every worker's part to rank 0 and all other parts back."""
         parts = np.split(recv, np.cumsum(counts)[:-1])
         if self.rank == 0:
             parts[0] = send
@@ -122,7 +122,7 @@ def connect_star(partner: Adapter) -> Iterator[SocketsAdapter]:
 
 
 def accept_all(listener: socket.socket, size: int) -> dict[int, socket.socket]:
-    """Every worker says its rank first."""
+    """Accept all workers; each sends its rank first."""
     listener.settimeout(TIMEOUT_S)
     links = {}
     for _ in range(size - 1):
@@ -140,13 +140,13 @@ def connect(rank: int, port: int) -> dict[int, socket.socket]:
 
 
 def make_ready(link: socket.socket) -> None:
-    """No delays, no blocking; the kernel's own buffers, for fixed ones of 1 and 4 MiB were slower."""
+    """Disable delays and blocking; buffer sizes are the kernel's, since fixed ones of 1 and 4 MiB were slower."""
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     link.setblocking(False)
 
 
 def exchange(flows: Sequence[Flow]) -> None:
-    """Move everything on all connections, whatever is possible first."""
+    """Transfer everything on all connections, in the order in which sockets are ready."""
     for flow in flows:
         flow.restart()
     while active := [flow for flow in flows if flow.interest]:
@@ -155,7 +155,7 @@ def exchange(flows: Sequence[Flow]) -> None:
 
 
 def wait(flows: Sequence[Flow]) -> None:
-    """Sleep until one of them can go on."""
+    """Wait until a socket is ready."""
     poller = select.poll()
     for flow in flows:
         if flow.interest:
@@ -165,7 +165,7 @@ def wait(flows: Sequence[Flow]) -> None:
 
 
 def drop(views: deque[memoryview], nbytes: int) -> int:
-    """Take what has been moved off the first view."""
+    """Remove the transferred bytes from the first view."""
     first = views.popleft()
     if nbytes < len(first):
         views.appendleft(first[nbytes:])
@@ -178,5 +178,5 @@ def all_but(parts: Sequence[Array], rank: int) -> list[Array]:
 
 
 def view_of(array: Array) -> memoryview:
-    """Its bytes."""
+    """Return the bytes of an array."""
     return array.data.cast("B")

@@ -33,7 +33,7 @@ def measure_socket_copies(comm: Backend, plan: Plan) -> Durations:
         return measure(adapter, plan.select())
 
 
-SETTINGS = {"tcp": {"COBRE_TCP_RANKS_PER_HOST": "1"}}  # what is asked is how fast connections are, not memory
+SETTINGS = {"tcp": {"COBRE_TCP_RANKS_PER_HOST": "1"}}  # measures connections, not memory
 
 
 class CobreContender(Contender):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Entrant, Plan
 from collectives.contenders.processes import Command, environ_for, run_to_end
-from collectives.environments import ROOT, UnavailableError, mpi_environment, run_or_say
+from collectives.environments import ROOT, UnavailableError, mpi_environment, run_or_raise
 from collectives.ranks.entry import rank_arguments, read_durations
 from collectives.timing import Durations
 
@@ -123,7 +123,7 @@ class CobreMpiContender(MpiContender):
         """We must be there too: installed, or as sources with the extension beside them."""
         version = super().prepare()
         try:
-            run_or_say([self._environment.python, "-c", PROBE], PROBE_TIMEOUT_S, self._environ())
+            run_or_raise([self._environment.python, "-c", PROBE], PROBE_TIMEOUT_S, self._environ())
         except UnavailableError as error:
             name = self._environment.folder.name
             raise UnavailableError(f"cobre does not load in {name} (`make {name}/.ready`): {error}") from error

@@ -65,7 +65,7 @@ def run_to_end(commands: Sequence[Command], folder: Path, timeout_s: float) -> N
 
 
 def check_end(process: Process, log: Path, deadline: float) -> None:
-    """Wait for one; what it said is the reason when it failed."""
+    """Wait for one process; raise `WorldFailedError` with the end of its log if it failed."""
     code = process.wait(max(0.0, deadline - time.monotonic()))
     if code != 0:
         last_lines = "\n".join(log.read_text(errors="replace").strip().splitlines()[-LAST_LINES:])
@@ -74,7 +74,7 @@ def check_end(process: Process, log: Path, deadline: float) -> None:
 
 
 def stop(process: Process) -> None:
-    """End it if it still runs: politely first, for only then does mpiexec take its ranks along."""
+    """Terminate it, then kill it; only after SIGTERM does mpiexec end its ranks."""
     if process.poll() is not None:
         return
     process.terminate()
