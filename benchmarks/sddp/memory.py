@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from cobre.comm import Backend, launch  # noqa: E402
 from cobre.io.case import load_case  # noqa: E402
-from cobre.sddp.ranks import share  # noqa: E402
+from cobre.sddp.shared_value import build_once_per_node  # noqa: E402
 from cobre.study.preparation.on_ranks import ReadyStudy  # noqa: E402
 from cobre.study.preparation.prepare import prepare  # noqa: E402
 from cobre.study.preparation.study_solver import make_solver  # noqa: E402
@@ -84,7 +84,7 @@ class Finding:
 def hold(comm: Backend, folder: str, iterations: int) -> Held:
     """Prepare and train a study from its folder; return the memory held. Collective: call on every rank."""
     with measure_growth(comm) as growth:
-        shared = share(comm, lambda: prepare(load_case(folder, with_iterations(None, iterations))))
+        shared = build_once_per_node(comm, lambda: prepare(load_case(folder, with_iterations(None, iterations))))
         study = shared.value
         pool = train_study(comm, ReadyStudy(study, make_solver(study, 1))).context.pool
     return Held(shared.shared_bytes, shared.saved_bytes, pool.nbytes, pool.count, pool.num_stages, growth)

@@ -14,8 +14,8 @@ from cobre.core.state_names import STORAGE, StateOwners, kind_of, owner_of, pref
 from cobre.core.state_names import state_names as names_of_states
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool, CutSet
+from cobre.sddp.iteration_records import IterationRecord
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.sddp.records import IterationRecord
 from cobre.wording import money
 
 if TYPE_CHECKING:

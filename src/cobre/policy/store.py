@@ -25,8 +25,8 @@ from cobre.io.policies.policy_file import (
 from cobre.io.storage.atomic import check_writable
 from cobre.policy.object import Policy, pool_stage_ids, state_names
 from cobre.sddp.cut_pool import CutPool, CutSet
+from cobre.sddp.iteration_records import IterationRecord
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.sddp.records import IterationRecord
 
 RISK_MEASURE = "risk_measure"  # the name of a fact in policy files: the plug-in that trained it
 

@@ -12,7 +12,7 @@ from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, 
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.records import dataclass
 from cobre.runs.events import Event, number_of
-from cobre.sddp.records import IterationRecord
+from cobre.sddp.iteration_records import IterationRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from cobre.io.storage.confined import MAX_BYTES, open_own, open_untrusted, read_
 from cobre.io.storage.stored_json import parse_finite
 from cobre.runs.files import EVENT_FILE, OUTPUT
 from cobre.runs.summary import bound_history
-from cobre.sddp.records import IterationRecord, as_dict
+from cobre.sddp.iteration_records import IterationRecord, phases_as_dict
 
 __all__ = [
     "Event",
@@ -85,7 +85,7 @@ def iteration_event(record: IterationRecord, *, is_risk_averse: bool = False) ->
         solver_s=times.solver_s,
         load=[[load.busy_s, load.waiting_s] for load in record.loads],
         imbalance_s=[load.imbalance_s for load in record.loads],
-        solver=as_dict(record.solver),
+        solver=phases_as_dict(record.solver),
         traffic_bytes=dict(record.traffic_bytes),
         trial_points=None if points is None else asdict(points),
         **(NO_POLICY_COST if cost is None else cost.as_dict()),

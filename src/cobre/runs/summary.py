@@ -10,7 +10,7 @@ from cobre.core.stopping import StopKind
 from cobre.core.verdict import BoundHistory, ComputedBound, VerdictKind
 from cobre.io.storage.arrow_columns import column_of, table_of
 from cobre.records import dataclass
-from cobre.sddp.records import IterationRecord, Phase
+from cobre.sddp.iteration_records import IterationRecord, Phase
 from cobre.solver.batches import SolveStatistics
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class RunSummary:
     lower_bound_is_valid: False where inflows truncated at zero depend on their past, so that the cost-to-go is not
     convex. overstated: $, by how much its cuts were then above it along the paths of the last iteration.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
-    solver: work of all ranks' solvers, by phase (see `cobre.sddp.records`).
+    solver: work of all ranks' solvers, by phase (see `cobre.sddp.iteration_records`).
     """
 
     lower_bound: float | None

@@ -4,9 +4,9 @@ Post-processing is still split into fixed blocks; only the solves are assigned d
 solve is a pure function of its inputs, so this changes no bit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,14 +16,15 @@ from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider, SharedRegio
 from cobre.core.arrays import Floats, Indices
 from cobre.records import dataclass
 from cobre.sddp.problem.problem import Problem
-from cobre.sddp.problem.scenario_tree import ScenarioTree
 from cobre.sddp.ranks import ALIGNMENT, WorkSplit, aligned, ranks_sharing_memory
 from cobre.solver.batches import Bases, SharedBatch, SharedPaths
 from cobre.solver.program import StageProgram
 
 # The memory in which the ranks of a team leave their results: counters, paths, and the solves of one stage.
 
-COUNTERS = 2  # a double buffer: while one counts, the leader sets the other one back
+COUNTERS = 2  # a double buffer: while one counts, the leader resets the other one
+
+Tables = TypeVar("Tables")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +36,44 @@ class ArrayLayout:
     shape: tuple[int, ...]
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return np.dtype(self.dtype).itemsize * prod(self.shape)
+
+    @property
     def end(self) -> int:
         """The offset after this array, rounded up to a cache line."""
-        nbytes = np.dtype(self.dtype).itemsize * prod(self.shape)
-        return self.start + aligned(nbytes)
+        return self.start + aligned(self.nbytes)
 
     def view(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
         """Return the array as a view of the region's bytes."""
-        nbytes = np.dtype(self.dtype).itemsize * prod(self.shape)
-        return memory[self.start : self.start + nbytes].view(self.dtype).reshape(self.shape)
+        return memory[self.start : self.start + self.nbytes].view(self.dtype).reshape(self.shape)
+
+
+class LayoutBuilder:
+    """Place arrays one after the other in a region, after the counters."""
+
+    def __init__(self) -> None:
+        self._end = COUNTERS * ALIGNMENT
+
+    def array(self, dtype: DTypeLike, *shape: int) -> ArrayLayout:
+        """Return the layout of the next array."""
+        layout = ArrayLayout(self._end, dtype, shape)
+        self._end = layout.end
+        return layout
+
+    def basis_status(self, program: StageProgram, count: int) -> ArrayLayout:
+        """Return the layout of the column and row statuses of some bases."""
+        return self.array(np.int8, count, len(program.cost) + len(program.row_lower))
+
+    def basis_cuts(self, program: StageProgram, count: int) -> ArrayLayout:
+        """Return the layout of the active cuts of some bases."""
+        return self.array(np.int32, count, program.num_decided + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class TeamLayout:
-    """Counters, then the tables of a path batch, then room for the solves of any stage.
+    """Counters, then the tables of a path batch, then space for the solves of any stage.
 
     finished: by parity of the job and path, how many of its chains are solved at the present stage of a backward pass.
     costs: by parity of the job and solve, so that costs of one stage can be read while others solve the next.
@@ -69,27 +94,20 @@ class TeamLayout:
     def of(cls, problem: Problem, paths: int) -> "TeamLayout":
         """Return the layout for a team with this many forward paths."""
         stages, programs = problem.num_stages, [stage.program for stage in problem.stages]
-        costs = (stages, paths)
-        room = max(1, paths) * max(opening.count for opening in problem.openings)
-        wanted: list[tuple[DTypeLike, tuple[int, ...]]] = [
-            (np.int64, (COUNTERS, paths)),
-            (np.float64, (*costs, problem.dimension)),
-            (np.float64, costs),
-            (np.float64, costs),
-            *((np.int8, (paths, len(program.cost) + len(program.row_lower))) for program in programs),
-            *((np.int32, (paths, program.num_decided + 1)) for program in programs),
-            (np.float64, (COUNTERS, room)),
-            (np.int8, (problem.openings[0].count, len(programs[0].cost) + len(programs[0].row_lower))),
-            (np.int32, (problem.openings[0].count, programs[0].num_decided + 1)),
-            (np.float64, (room * problem.dimension,)),
-        ]
-        layouts, end = [], COUNTERS * ALIGNMENT
-        for dtype, shape in wanted:
-            layouts.append(ArrayLayout(end, dtype, shape))
-            end = layouts[-1].end
-        finished, states, objective, future_cost, *bases, solved, status, cuts, gradients = layouts
-        by_stage = tuple(bases[:stages]), tuple(bases[stages:])
-        return cls(finished, states, objective, future_cost, *by_stage, solved, status, cuts, gradients)
+        max_solves = max(1, paths) * max(opening.count for opening in problem.openings)
+        build = LayoutBuilder()
+        return cls(
+            finished=build.array(np.int64, COUNTERS, paths),
+            states=build.array(np.float64, stages, paths, problem.dimension),
+            objective=build.array(np.float64, stages, paths),
+            future_cost=build.array(np.float64, stages, paths),
+            status=tuple(build.basis_status(program, paths) for program in programs),
+            cuts=tuple(build.basis_cuts(program, paths) for program in programs),
+            costs=build.array(np.float64, COUNTERS, max_solves),
+            bound_status=build.basis_status(programs[0], problem.openings[0].count),
+            bound_cuts=build.basis_cuts(programs[0], problem.openings[0].count),
+            gradients=build.array(np.float64, max_solves * problem.dimension),
+        )
 
     @property
     def nbytes(self) -> int:
@@ -98,7 +116,7 @@ class TeamLayout:
 
 
 class Counters:
-    """How many units of a job were taken: two counters, used by one job after the other alternately.
+    """How many units of a job were claimed: two counters, used by one job after the other alternately.
 
     All members begin the same jobs in the same order, and a fence ends each. So no member reads the other counter any
     more when a job begins, and the leader resets it; the fence at the end of this job publishes the 0.
@@ -164,14 +182,14 @@ class TeamTables:
             self._batches[parity, count, dimension] = batch
         return batch
 
-    def bound(self, count: int) -> SharedBatch:
-        """Begin a job: solves of the lower bound, with bases. Read these before a collective that ends the job."""
+    def batch_with_bases(self, count: int) -> SharedBatch:
+        """Begin a job: solves of the first stage, with bases. Read these before a collective that ends the job."""
         counter, parity = self._begin_job(), self._counters.parity
         status, cuts = (table[:count] for table in self._bound_bases)
         return SharedBatch(counter, self._costs[parity, :count], basis_status=status, basis_cuts=cuts)
 
     def _begin_job(self) -> Indices:
-        """Begin a job and return its counter; the leader resets what the next job counts in, as `Counters` says."""
+        """Begin a job and return its counter; the leader resets the tables of the next job, like `Counters`."""
         counter = self._counters.begin_job()
         if self._is_leader:
             self._finished[1 - self._counters.parity] = 0
@@ -180,26 +198,25 @@ class TeamTables:
 
 @dataclass(frozen=True, slots=True)
 class SolutionLayout:
-    """Counters, then room for the scenarios of one stage, twice, for alternate jobs.
+    """Counters, then two buffers for the scenarios of one stage: one stage is read while the next is written.
 
-    While some members still read the results of one stage, others write those of the next. has_solution: with inflows,
-    primal and dual values beside costs and leaving states.
+    has_solution: with inflows, primal and dual values in addition to costs and leaving states.
     """
 
-    rooms: tuple[ArrayLayout, ...]
+    buffers: tuple[ArrayLayout, ...]
     has_solution: bool
 
     @classmethod
     def of(cls, problem: Problem, scenarios: int, *, has_solution: bool) -> "SolutionLayout":
         """Return the layout for a job of this many scenarios at any stage."""
         width = max(sum(_solution_widths(stage.program, has_solution=has_solution)) for stage in problem.stages)
-        first = ArrayLayout(COUNTERS * ALIGNMENT, np.float64, (scenarios * width,))
-        return cls((first, ArrayLayout(first.end, np.float64, first.shape)), has_solution)
+        build = LayoutBuilder()
+        return cls(tuple(build.array(np.float64, scenarios * width) for _ in range(COUNTERS)), has_solution)
 
     @property
     def nbytes(self) -> int:
         """The size of the whole region."""
-        return self.rooms[-1].end
+        return self.buffers[-1].end
 
 
 class SolutionTables:
@@ -209,14 +226,14 @@ class SolutionTables:
         memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
         self._has_solution = layout.has_solution
         self._counters = Counters(memory, is_leader=is_leader)
-        self._rooms = [room.view(memory) for room in layout.rooms]
+        self._buffers = [buffer.view(memory) for buffer in layout.buffers]
 
     def paths(self, program: StageProgram, scenarios: int) -> SharedPaths:
         """Begin a job: scenarios at one stage; its tables are valid until the job after the next begins."""
         counter = self._counters.begin_job()
-        room, tables, at = self._rooms[self._counters.parity], [], 0
+        buffer, tables, at = self._buffers[self._counters.parity], [], 0
         for width in _solution_widths(program, has_solution=self._has_solution):
-            tables.append(room[at : at + scenarios * width].reshape(scenarios, width))
+            tables.append(buffer[at : at + scenarios * width].reshape(scenarios, width))
             at += scenarios * width
         objective, future_cost, leaving, *solution = tables
         inflow, primal, dual = ([table] for table in solution) if solution else ([], [], [])
@@ -232,14 +249,14 @@ class SolutionTables:
 
 
 def _solution_widths(program: StageProgram, *, has_solution: bool) -> list[int]:
-    """Return how many numbers one scenario has in each table: objective, future cost, leaving state, solution."""
+    """Return the width of each table: objective, future cost, leaving state, solution."""
     solution = [program.num_hydros, len(program.cost), len(program.row_lower)] if has_solution else []
     return [1, 1, program.dimension, *solution]
 
 
 @dataclass(frozen=True, slots=True)
 class TreeNodeLayout:
-    """Counters, then for each stage of a tree what its nodes give: rows of numbers, and bases."""
+    """Counters, then for each stage of a tree the results of its nodes: rows of numbers, and bases."""
 
     rows: tuple[ArrayLayout, ...]
     status: tuple[ArrayLayout, ...]
@@ -248,19 +265,16 @@ class TreeNodeLayout:
     @classmethod
     def of(cls, problem: Problem, counts: Sequence[int]) -> "TreeNodeLayout":
         """Return the layout for `counts[t]` nodes of stage t."""
-        layouts: list[list[ArrayLayout]] = [[], [], []]
-        end = COUNTERS * ALIGNMENT
-        for stage, count in zip(problem.stages, counts, strict=True):
-            program = stage.program
-            wanted: list[tuple[DTypeLike, int]] = [
-                (np.float64, 1 + problem.dimension),
-                (np.int8, len(program.cost) + len(program.row_lower)),
-                (np.int32, program.num_decided + 1),
-            ]
-            for kind, (dtype, width) in zip(layouts, wanted, strict=True):
-                kind.append(ArrayLayout(end, dtype, (count, width)))
-                end = kind[-1].end
-        return cls(*map(tuple, layouts))
+        build = LayoutBuilder()
+        by_stage = [
+            (
+                build.array(np.float64, count, 1 + problem.dimension),
+                build.basis_status(stage.program, count),
+                build.basis_cuts(stage.program, count),
+            )
+            for stage, count in zip(problem.stages, counts, strict=True)
+        ]
+        return cls(*zip(*by_stage, strict=True))
 
     @property
     def nbytes(self) -> int:
@@ -284,42 +298,42 @@ class TreeNodeTables:
         """Return a basis for each of the team's tree nodes of a stage."""
         return Bases(self._layout.status[stage].view(self._memory), self._layout.cuts[stage].view(self._memory))
 
-    def taken(self, units: int) -> Iterator[int]:
-        """Begin a job: yield the numbers of the units that this rank takes from the counter."""
-        return taken_from(self._counters.begin_job(), units)
+    def claimed_units(self, units: int) -> Iterator[int]:
+        """Begin a job: yield the numbers of the units that this rank claims."""
+        return claim_units(self._counters.begin_job(), units)
 
     @property
     def counter(self) -> Indices:
-        """How many units of the present job were taken; tests wait for it."""
+        """How many units of the present job were claimed; tests wait for it."""
         return self._counters.present
 
 
-def taken_from(counter: Indices, units: int) -> Iterator[int]:
-    """Yield numbers below `units`, each given to one rank alone, until none is left."""
+def claim_units(counter: Indices, units: int) -> Iterator[int]:
+    """Yield numbers below `units` until none is left; no two ranks get the same one."""
     while (number := take_unit(counter)) < units:
         yield number
 
 
 class Team:
-    """Some ranks, their share of a split, and the tables that they fill together; a team of one has none.
+    """Some ranks, their part of a split, and the tables that they fill together; a team of one has none.
 
-    region: where the tables are. A team of one waits at its region too where other teams have several members: all
-    ranks of the world make the same calls.
+    region: holds the tables. If other teams have several members, a team of one waits at its region too: all ranks of
+    the world make the same calls.
     """
 
     def __init__(
         self,
         members: Sequence[int],
         rank: int,
-        tables: TeamTables | None = None,
         region: SharedRegion | None = None,
+        tables: TeamTables | None = None,
         solutions: SolutionTables | None = None,
         nodes: TreeNodeTables | None = None,
     ) -> None:
         self.members = tuple(members)
         self.rank = rank
-        self._tables = tables
         self._region = region
+        self._tables = tables
         self._solutions = solutions
         self.nodes = nodes
 
@@ -334,29 +348,21 @@ class Team:
         if comm.size == 1:
             return cls.alone(comm.rank)
         members = ranks_sharing_memory(memory)
-        if problem.tree is not None:
-            return cls._over_nodes(comm, memory, problem, problem.tree, members)
-        layout = TeamLayout.of(problem, _share(split, members))
-        region = _region(comm, memory, members, layout.nbytes)
-        if region is None or len(members) == 1:
-            return cls(members, comm.rank, region=region)
-        return cls(members, comm.rank, TeamTables(region, layout, is_leader=memory.is_leader), region)
+        if (tree := problem.tree) is not None:
+            splits = [WorkSplit(len(tree.nodes(stage)), comm.size) for stage in range(problem.num_stages)]
+            node_layout = TreeNodeLayout.of(problem, [_count_items(split, members) for split in splits])
 
-    @classmethod
-    def _over_nodes(
-        cls,
-        comm: Communicator,
-        memory: SharedMemoryProvider,
-        problem: Problem,
-        tree: ScenarioTree,
-        members: tuple[int, ...],
-    ) -> "Team":
-        splits = [WorkSplit(len(tree.nodes(stage)), comm.size) for stage in range(problem.num_stages)]
-        layout = TreeNodeLayout.of(problem, [_share(split, members) for split in splits])
-        region = _region(comm, memory, members, layout.nbytes)
-        if region is None or len(members) == 1:
-            return cls(members, comm.rank, region=region)
-        return cls(members, comm.rank, region=region, nodes=TreeNodeTables(region, layout, is_leader=memory.is_leader))
+            def make_nodes(region: SharedRegion) -> TreeNodeTables:
+                return TreeNodeTables(region, node_layout, is_leader=memory.is_leader)
+
+            region, nodes = _create_tables(comm, memory, members, node_layout.nbytes, make_nodes)
+            return cls(members, comm.rank, region, nodes=nodes)
+        layout = TeamLayout.of(problem, _count_items(split, members))
+
+        def make_tables(region: SharedRegion) -> TeamTables:
+            return TeamTables(region, layout, is_leader=memory.is_leader)
+
+        return cls(members, comm.rank, *_create_tables(comm, memory, members, layout.nbytes, make_tables))
 
     @classmethod
     def for_scenarios(
@@ -368,26 +374,27 @@ class Team:
         *,
         has_solution: bool = False,
     ) -> "Team":
-        """Make a team that simulates scenarios stage by stage; `split`: the largest set that it works on.
+        """Form a team that simulates scenarios stage by stage; `split`: the largest set that it works on.
 
-        A team of one where no memory is given. Collective: call on every rank.
+        A team of one if no memory is given. Collective: call on every rank.
         """
         if comm.size == 1 or memory is None:
             return cls.alone(comm.rank)
         members = ranks_sharing_memory(memory)
-        layout = SolutionLayout.of(problem, _share(split, members), has_solution=has_solution)
-        region = _region(comm, memory, members, layout.nbytes)
-        if region is None or len(members) == 1:
-            return cls(members, comm.rank, region=region)
-        tables = SolutionTables(region, layout, is_leader=memory.is_leader)
-        return cls(members, comm.rank, region=region, solutions=tables)
+        layout = SolutionLayout.of(problem, _count_items(split, members), has_solution=has_solution)
+
+        def make_tables(region: SharedRegion) -> SolutionTables:
+            return SolutionTables(region, layout, is_leader=memory.is_leader)
+
+        region, solutions = _create_tables(comm, memory, members, layout.nbytes, make_tables)
+        return cls(members, comm.rank, region, solutions=solutions)
 
     def items(self, split: WorkSplit) -> Indices:
-        """Return the items of a split that fall to the team: the blocks of its members, one after the other."""
+        """Return the team's items of a split: the blocks of its members, one after the other."""
         return np.concatenate([np.array(split.block(rank), np.int64) for rank in self.members])
 
     def own_rows(self, split: WorkSplit) -> slice:
-        """Return the positions of this rank's block in the team's share."""
+        """Return the positions of this rank's block in `items`."""
         before = sum(len(split.block(rank)) for rank in self.members if rank < self.rank)
         return slice(before, before + len(split.block(self.rank)))
 
@@ -396,19 +403,21 @@ class Team:
         return self._tables.paths() if self._tables else None
 
     def solves(self, count: int, dimension: int) -> SharedBatch | None:
-        """Begin some solves; return tables for costs and, unless `dimension` is 0, gradients; None when alone."""
+        """Begin some solves; return tables for costs and gradients, None for a team of one."""
         return self._tables.batch(count, dimension) if self._tables else None
 
-    def bound(self, count: int) -> SharedBatch | None:
-        """Begin the solves of the lower bound; return tables for costs and bases, None for a team of one."""
-        return self._tables.bound(count) if self._tables else None
+    def first_stage(self, count: int, *, has_bases: bool) -> SharedBatch | None:
+        """Begin the solves of the lower bound; return tables for costs and perhaps bases, None for a team of one."""
+        if self._tables is None:
+            return None
+        return self._tables.batch_with_bases(count) if has_bases else self._tables.batch(count, 0)
 
     def scenarios(self, program: StageProgram, count: int) -> SharedPaths | None:
         """Return shared tables for some scenarios at a stage; None for a team of one."""
         return self._solutions.paths(program, count) if self._solutions else None
 
     def wait(self, label: str) -> None:
-        """Wait until all members have finished their units; every job that is begun together ends with it."""
+        """Wait until all members have finished their units; this ends a job."""
         if self._region is not None:
             self._region.fence(label=label)
 
@@ -418,19 +427,27 @@ class Team:
             self._region.close()
 
 
-def _share(split: WorkSplit, members: Sequence[int]) -> int:
+def _count_items(split: WorkSplit, members: Sequence[int]) -> int:
     return sum(len(split.block(rank)) for rank in members)
 
 
-def _region(
-    comm: Communicator, memory: SharedMemoryProvider, members: Sequence[int], nbytes: int
-) -> SharedRegion | None:
-    """Create a region for a team's tables, of one size everywhere; None if all ranks of the world are alone."""
+def _create_tables(
+    comm: Communicator,
+    memory: SharedMemoryProvider,
+    members: Sequence[int],
+    nbytes: int,
+    make: Callable[[SharedRegion], Tables],
+) -> tuple[SharedRegion | None, Tables | None]:
+    """Create the tables of a team in a region that has one size everywhere.
+
+    A team of one has no tables. It has no region either if all teams of the world have one member.
+    """
     largest = np.array([len(members), nbytes], np.int64)
     comm.allreduce(largest.copy(), largest, ReduceOp.MAX, label="teams")
     if largest[0] == 1:
-        return None
-    return memory.create_shared_region(int(largest[1]), np.uint8, label="tables of the team")
+        return None, None
+    region = memory.create_shared_region(int(largest[1]), np.uint8, label="tables of the team")
+    return region, None if len(members) == 1 else make(region)
 
 
 def share_bases(comm: Communicator, team: Team, own: list[Bases]) -> list[Bases]:

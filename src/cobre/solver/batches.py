@@ -52,7 +52,7 @@ __all__ = [
     "Step",
     "Work",
     "no_bases",
-    "numbers_of",
+    "work_vector",
 ]
 
 
@@ -211,14 +211,13 @@ class SolveStatistics:
     seconds: float = 0.0
 
     @classmethod
-    def from_numbers(cls, numbers: Sequence[float]) -> "SolveStatistics":
-        """Make statistics from numbers in the order of the fields: the inverse of `numbers`."""
+    def from_vector(cls, numbers: Sequence[float]) -> "SolveStatistics":
+        """Return statistics from numbers in the order of the fields: the inverse of `as_vector`."""
         counts = [int(number) for number in numbers[:-1]]
         return cls(*counts, float(numbers[-1]))  # type: ignore[call-arg]  # it takes a star for all arguments
 
-    @property
-    def numbers(self) -> list[float]:
-        """In the order of the fields; counts are exact as long as they stay below 2**53."""
+    def as_vector(self) -> list[float]:
+        """Return the values in the order of the fields; counts are exact as long as they stay below 2**53."""
         return [float(value) for value in _VALUES(self)]
 
     def __add__(self, other: "SolveStatistics") -> "SolveStatistics":
@@ -254,7 +253,7 @@ _VALUES = attrgetter(*FIELDS)
 _OF_WORK = attrgetter(*FIELDS[:-1], "solve_seconds")
 
 
-def numbers_of(work: Work) -> tuple[int | float, ...]:
+def work_vector(work: Work) -> tuple[int | float, ...]:
     """Return what one call of the solver did, in the order of the fields."""
     numbers: tuple[int | float, ...] = _OF_WORK(work)
     return numbers

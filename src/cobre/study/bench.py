@@ -17,8 +17,8 @@ from cobre.core.case import Case
 from cobre.core.config import Config
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import slots_in_memory
+from cobre.sddp.iteration_records import Phase
 from cobre.sddp.plugins.cut_selection import cut_selection
-from cobre.sddp.records import Phase
 from cobre.sddp.training.chains import OPENINGS_PER_CHAIN, BackwardChains
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.passes import Paths, add_cuts, first_bases, forward_step, lower_bound, plan_backward

@@ -14,7 +14,7 @@ from cobre.policy.object import Policy, policy_water_values, simulated_water_val
 from cobre.records import dataclass
 from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport, bound_history, convergence_table
-from cobre.sddp.records import IterationRecord
+from cobre.sddp.iteration_records import IterationRecord
 from cobre.solver.batches import SolveStatistics
 from cobre.study.dataframes import as_pandas, as_polars, as_xarray, library, with_names
 from cobre.wording import gap_percent, money

@@ -19,8 +19,8 @@ from cobre.policy.store import check_fit
 from cobre.runs.events import Event, EventListener, new_event
 from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION
 from cobre.runs.summary import RunSummary
+from cobre.sddp.iteration_records import phases_as_dict, sum_by_phase
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.sddp.records import added, as_dict
 from cobre.study.cost_note import stored_cost_note
 from cobre.study.output.run_output import RunOutput, open_output
 from cobre.study.output.summarize import simulation_event, summarize_run
@@ -125,7 +125,7 @@ def _trained_event(trained: TrainedStudy) -> Event:
         policy_gap=None if trained.policy_cost is None else trained.policy_cost.gap(last.lower_bound),
         **trained.outcome_fields,
         workers=[report.as_dict() for report in trained.workers],
-        solver=as_dict(added(record.solver for record in trained.history)),
+        solver=phases_as_dict(sum_by_phase(record.solver for record in trained.history)),
     )
 
 

@@ -15,7 +15,7 @@ from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput
 from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.sddp.team import TreeNodeTables
-from cobre.sddp.training.policy_cost import evaluate_policy
+from cobre.sddp.upper_bounds.evaluate import evaluate_policy
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
@@ -94,14 +94,14 @@ def evaluate(comm, case, before, threads=1):
 
 def leave_nodes_to_others():
     """From now on, let this rank request a node of a tree only when none remains."""
-    taken = TreeNodeTables.taken
+    claimed_units = TreeNodeTables.claimed_units
 
     def late(self, units):
-        numbers = taken(self, units)
+        numbers = claimed_units(self, units)
         until(lambda: self.counter[0] >= units)
         return numbers
 
-    TreeNodeTables.taken = late
+    TreeNodeTables.claimed_units = late
 
 
 def main(rank, name, case, job):

@@ -19,7 +19,7 @@ from cobre.core.stopping import (
     UpperBoundGap,
     rules_in_force,
 )
-from cobre.sddp.records import IterationRecord, PhaseTimes
+from cobre.sddp.iteration_records import IterationRecord, PhaseTimes
 from cobre.sddp.training.loop import Interruption
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"

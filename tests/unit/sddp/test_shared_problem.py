@@ -11,7 +11,8 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.launch import run
 from cobre.io.case import load_case
 from cobre.sddp.problem.problem import PreparedStudy, Problem
-from cobre.sddp.ranks import count_sharing_memory, share
+from cobre.sddp.ranks import count_sharing_memory
+from cobre.sddp.shared_value import build_once_per_node
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
@@ -38,7 +39,7 @@ def numbers(problem: Problem) -> list[bytes]:
 def on_two_ranks(comm: Backend) -> None:
     """Assert what holds on each of two ranks; an assertion that fails there fails the test."""
     problem = two_reservoirs().problem
-    shared = share(comm, lambda: problem)
+    shared = build_once_per_node(comm, lambda: problem)
     assert numbers(shared.value) == numbers(problem)
     assert shared.saved_bytes == shared.shared_bytes
     large = [opening.realisations.inflow_m3s for opening in shared.value.openings]
@@ -47,10 +48,10 @@ def on_two_ranks(comm: Backend) -> None:
     shared.close()
     assert numbers(shared.value) == numbers(problem), "numbers outlive the region"
 
-    repeated = share(comm, lambda: replace(problem, stages=(problem.stages[0], problem.stages[0]))).value
+    repeated = build_once_per_node(comm, lambda: replace(problem, stages=(problem.stages[0], problem.stages[0]))).value
     assert repeated.stages[0] is repeated.stages[1], "what was one object stays one"
 
-    first, second, other = share(comm, lambda: [np.ones(100), np.ones(100), np.arange(100)]).value
+    first, second, other = build_once_per_node(comm, lambda: [np.ones(100), np.ones(100), np.arange(100)]).value
     assert np.shares_memory(first, second) and not np.shares_memory(first, other), "equal arrays lie in one place"
     assert (first == 1.0).all() and (other == np.arange(100)).all()
 
@@ -62,7 +63,7 @@ def test_numbers_are_the_same_lie_in_one_place_and_cannot_be_written() -> None:
 def test_single_rank_keeps_the_problem_that_it_built() -> None:
     problem = two_reservoirs().problem
     with LocalCommunicator() as comm:
-        shared = share(comm, lambda: problem)
+        shared = build_once_per_node(comm, lambda: problem)
         shared.close()
     assert shared.value is problem
     assert (shared.shared_bytes, shared.saved_bytes) == (0, 0)
@@ -82,7 +83,7 @@ def train_shared(comm: Backend) -> tuple[str, int, int, int]:
         built.append(comm.rank)
         return two_reservoirs()
 
-    shared = share(comm, build)
+    shared = build_once_per_node(comm, build)
     study = shared.value
     assert study.noise is study.problem.noise
     assert built == ([comm.rank] if comm.is_leader else [])

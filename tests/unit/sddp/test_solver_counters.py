@@ -3,7 +3,7 @@
 from contexts import context_of, iterated
 from small_cases import SmallCase, hydro, thermal
 
-from cobre.sddp.records import WIDTH, Phase, added, as_dict, from_numbers, to_numbers
+from cobre.sddp.iteration_records import WIDTH, Phase, from_vector, phases_as_dict, sum_by_phase, to_vector
 from cobre.solver.batches import SolveStatistics
 
 SOME = SolveStatistics(
@@ -24,21 +24,21 @@ def test_means_of_no_solves_are_none():
 
 def test_phases_come_back_from_their_numbers():
     phases = {Phase.FORWARD: SOME, Phase.LOWER_BOUND: SOME + SOME}
-    numbers = to_numbers(phases)
+    numbers = to_vector(phases)
     assert len(numbers) == WIDTH
-    back = from_numbers(numbers)
+    back = from_vector(numbers)
     assert back[Phase.FORWARD] == SOME
     assert back[Phase.LOWER_BOUND].pivots == 20
     assert back[Phase.BACKWARD] == SolveStatistics()
 
 
 def test_counts_of_ranks_are_summed_and_empty_phases_left_out():
-    total = added([{Phase.BACKWARD: SOME}, {Phase.BACKWARD: SOME}, {}])
+    total = sum_by_phase([{Phase.BACKWARD: SOME}, {Phase.BACKWARD: SOME}, {}])
     assert total[Phase.BACKWARD].solves == 8
-    told = as_dict(total)
-    assert list(told) == ["backward"]
-    assert told["backward"]["library_solves"] == 6
-    assert told["backward"]["us_per_pivot"] == 5.0
+    as_json = phases_as_dict(total)
+    assert list(as_json) == ["backward"]
+    assert as_json["backward"]["library_solves"] == 6
+    assert as_json["backward"]["us_per_pivot"] == 5.0
 
 
 def test_iteration_counts_each_phase(tmp_path):
@@ -56,8 +56,8 @@ def test_iteration_counts_each_phase(tmp_path):
     iterated(context, 1)
     paths = len(context.team_paths)
     solves = {
-        str(phase): part.solves for phase, part in from_numbers(context.meter.solves.numbers).items() if part.solves
+        str(phase): part.solves for phase, part in from_vector(context.meter.solves.as_vector()).items() if part.solves
     }
     assert solves == {"forward": 2 * paths, "backward": 3 * paths, "lower_bound": 3}
     assert context.meter.solves.total.solves == 5 * paths + 3
-    assert all(part.seconds > 0.0 for part in from_numbers(context.meter.solves.numbers).values() if part.solves)
+    assert all(part.seconds > 0.0 for part in from_vector(context.meter.solves.as_vector()).values() if part.solves)

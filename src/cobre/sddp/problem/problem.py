@@ -81,18 +81,25 @@ class Problem:
         """
         return stage > 0 and self.is_large(stage)
 
-    def carried_from(self, stage: int) -> Ints | None:
-        """Return the column or row of the stage before that each one of a stage has its name from; -1: none.
+    def basis_sources(self) -> list[tuple[bool, Ints | None]]:
+        """Return by stage whether a forward path carries its basis into it, and then the `basis_source`."""
+        return [
+            (True, self.basis_source(stage)) if self.carries_basis(stage) else (False, None)
+            for stage in range(self.num_stages)
+        ]
 
-        Columns count first, rows after them. None if both stages have the same names in the same order.
+    def basis_source(self, stage: int) -> Ints | None:
+        """Return the index of the equally named column or row of the stage before, for each one of a stage; -1: none.
+
+        Columns are numbered first, rows after them. None if both stages have the same names in the same order.
         """
         before, names = (self.stages[at].program.names for at in (stage - 1, stage))
         if names == before:
             return None
         column_of = {name: at for at, name in enumerate(before.columns)}
         row_of = {name: at for at, name in enumerate(before.rows, len(before.columns))}
-        found = [column_of.get(name, -1) for name in names.columns] + [row_of.get(name, -1) for name in names.rows]
-        return np.array(found, np.int32)
+        columns = [column_of.get(name, -1) for name in names.columns]
+        return np.array([*columns, *(row_of.get(name, -1) for name in names.rows)], np.int32)
 
     def is_large(self, stage: int) -> bool:
         """Return whether the LP of a stage has more than `MAX_DENSE_ROWS` rows, so that a basis to start from pays."""

@@ -13,12 +13,12 @@ from cobre.core.confidence import half_width_95, mean_and_std
 from cobre.io.storage.allocators import trim_heap
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool
+from cobre.sddp.iteration_records import Phase, SolveCounter
 from cobre.sddp.lp.failure import FailedSolve
 from cobre.sddp.plugins.interfaces import SIMULATION_ITERATION, Sampler
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.problem.scenario_tree import ScenarioTree
 from cobre.sddp.ranks import WorkSplit, gather_rows
-from cobre.sddp.records import Phase, SolveCounter
 from cobre.sddp.scenarios import StageBatch, StageResult, draw_noise, simulate_stages
 from cobre.sddp.simulation.spool import (
     JoinedNumbers,
@@ -33,7 +33,7 @@ from cobre.sddp.simulation.spool import (
 )
 from cobre.sddp.simulation.tables import EntityIds, StageOutcome
 from cobre.sddp.simulation.wave import Wave, Waves
-from cobre.sddp.team import Team, taken_from
+from cobre.sddp.team import Team, claim_units
 from cobre.solver.batches import (
     Bases,
     CutRows,
@@ -105,7 +105,7 @@ class PolicySimulator:
             met = distinct_values(nodes[:, stage]).tolist()
             shared = team.scenarios(program, len(states))
             joined = StageBatch.new(program, len(states)) if shared is None else StageBatch.of(shared)
-            for number in range(len(met)) if shared is None else taken_from(shared.counter, len(met)):
+            for number in range(len(met)) if shared is None else claim_units(shared.counter, len(met)):
                 at = np.flatnonzero(nodes[:, stage] == met[number])
                 step = Step(stage, self._cuts(met[number]), realisations, realisation_index[at], starts[stage])
                 names = [int(scenarios[int(row)]) for row in at]
@@ -115,7 +115,7 @@ class PolicySimulator:
 
         return simulate_stages(self.problem, len(scenarios), noise, solve)
 
-    def find_starts(self) -> list[Bases]:
+    def starting_bases(self) -> list[Bases]:
         """Return the bases of scenario 0, which starts cold: where all scenarios start, stage by stage.
 
         Every rank finds them by itself, so that all begin alike whatever their share of the scenarios. What training
@@ -136,8 +136,8 @@ class PolicySimulator:
                 (tree.realisations[stage], np.array([node - tree.first[stage]], np.int32))
                 for stage, node in enumerate(pools)
             ]
-        carried = [(True, problem.carried_from(at)) if problem.carries_basis(at) else (False, None) for at in stages]
-        steps = [Step(at, self._cuts(pools[at]), *noise[at], cold[at], *carried[at]) for at in stages]
+        sources = problem.basis_sources()
+        steps = [Step(at, self._cuts(pools[at]), *noise[at], cold[at], *sources[at]) for at in stages]
         found = self._solve(range(1), steps, problem.initial_state[None], PathOutputs(basis=True))
         bases = map(Bases, found.basis_status, found.basis_cuts)
         return [new if kept else none for new, none, kept in zip(bases, cold, is_kept, strict=True)]
@@ -240,7 +240,7 @@ def simulate(
     problem, sink = simulator.problem, output.sink
     extractors = stage_extractors(problem, output.ids)
     layouts = table_layouts(extractors)
-    starts = simulator.find_starts()
+    starts = simulator.starting_bases()
     chunk = output.chunk_scenarios or scenarios_per_chunk(extractors)
     wave = scenarios_per_wave(extractors, chunk, comm.size)
     some = chunk * -(-wave // chunk)  # whole chunks, with enough scenarios for a wave

@@ -1,19 +1,33 @@
-"""Chains of the backward pass and the lower bound: which openings are solved one after the other, which in parallel.
+"""Chains: which openings are solved one after the other, and which solve starts from which basis.
 
 Along a chain each solve starts from the basis of the one before. Chains are the units that threads and ranks share, so
 with few forward passes there must be many of them, and each costs a jump from where it starts to its first opening.
+*Large* stages are those of `Problem.is_large`. Chains start
 
-In a large stage the openings of a trial point are split into blocks. How many depends on the number of forward passes
-and of openings alone, never on ranks or threads, and so do the bits. Which openings form a block follows from how much
-they differ: blocks are joined from single openings where that saves most, as routes of vehicles are that all leave one
-depot. With many openings the depot is the central one of the stage, from whose optimum all blocks of a trial point
-start. With few, whose jump to the centre would weigh more, blocks leave the sampled opening, whose basis the forward
-path has, and start from the optimum of the first opening of the first block; a single block leaves the sampled opening,
-too. In a small stage two chains go from the sampled opening to the wettest and to the driest: its solves take less time
-than it takes to tell another thread of them.
+| in            | small stage                                      | large stage                                       |
+|---------------|--------------------------------------------------|---------------------------------------------------|
+| forward pass  | from the first path of the last iteration        | from the path's basis of the stage before;        |
+|               |                                                  | the first stage from the nearest opening's basis  |
+| backward pass | two chains from the sampled opening, whose basis | `StageBlocks`: from the optimum of the central    |
+|               | the forward path has                             | opening, or the first opening of the first block  |
+| lower bound   | five openings from the first path                | each opening from its basis of the last bound     |
+| simulation    | from scenario 0, which starts cold               | likewise                                          |
+| tree          | forward pass and simulation: cold;               | forward pass: from the stage's first node;        |
+|               | backward pass: from the node's forward basis     | simulation: from scenario 0; backward: likewise   |
+
+A run starts cold in its first iteration. No basis depends on ranks or threads, and so no bit does.
+
+In a large stage the openings of a trial point are split into blocks. How many depends only on the number of forward
+passes and of openings. Which openings form a block follows from how much they differ: blocks are joined from single
+openings where that saves most, as routes of vehicles are that all leave one depot. With many openings the depot is the
+central one of the stage, from whose optimum all blocks of a trial point start. With few, whose jump to the centre would
+weigh more, blocks leave the sampled opening, and start from the optimum of the first opening of the first block; a
+single block leaves the sampled opening, too. In a small stage two chains go from the sampled opening to the wettest and
+to the driest: its solves are cheaper than handing them to another thread.
 """
 
 from dataclasses import field
+from functools import cache, partial
 from math import prod
 from typing import Any
 
@@ -44,8 +58,8 @@ MIN_OPENINGS_AROUND_CENTRE = 16
 
 def number_of_blocks(forward_passes: int, openings: int) -> int:
     """Return the number of blocks that the openings of a trial point of a large stage are split into."""
-    wanted = next((blocks for passes, blocks in BLOCKS_BY_PASSES if forward_passes <= passes), 1)
-    return max(1, min(wanted, int(openings / MIN_OPENINGS_PER_BLOCK)))
+    blocks = next((most for passes, most in BLOCKS_BY_PASSES if forward_passes <= passes), 1)
+    return max(1, min(blocks, int(openings / MIN_OPENINGS_PER_BLOCK)))
 
 
 def block_limits(forward_passes: int, openings: int) -> Ints:
@@ -83,22 +97,22 @@ class StageBlocks:
 
     def chains(self, states: Floats, bases: Bases, positions: Ints) -> Chains:
         """Return chains, one for each trial point and block of openings; results by trial point and opening."""
-        points, openings, blocks = len(positions), self.openings.count, len(self.limits)
+        points, openings, num_blocks = len(positions), self.openings.count, len(self.limits)
         first: Ints | None = None
-        if blocks > 1 and openings >= MIN_OPENINGS_AROUND_CENTRE:
+        if num_blocks > 1 and openings >= MIN_OPENINGS_AROUND_CENTRE:
             by_point = [self._blocks_from(self.centre)] * points
             first = np.full(points, self.centre, np.int32)
         else:
             by_point = [self._blocks_from(int(opening)) for opening in self.openings.order[positions]]
-            if blocks > 1:
-                first = np.array([found.order[0] for found in by_point], np.int32)
-        order = np.array([found.order for found in by_point], np.int32).reshape(points, openings)
-        sizes = np.array([found.sizes for found in by_point], np.int32).reshape(points * blocks)
+            if num_blocks > 1:
+                first = np.array([blocks.order[0] for blocks in by_point], np.int32)
+        order = np.array([blocks.order for blocks in by_point], np.int32).reshape(points, openings)
+        sizes = np.array([blocks.sizes for blocks in by_point], np.int32).reshape(points * num_blocks)
         start = np.concatenate([np.zeros(1, np.int32), np.add.accumulate(sizes, dtype=np.int32)])
-        basis_index = np.repeat(np.arange(points, dtype=np.int32), blocks)
+        basis_index = np.repeat(np.arange(points, dtype=np.int32), num_blocks)
         result_index = (np.arange(points, dtype=np.int32)[:, None] * np.int32(openings) + order).reshape(-1)
         noise = self.openings.realisations
-        return Chains(states, start, noise, order.reshape(-1), bases, basis_index, result_index, blocks, first)
+        return Chains(states, start, noise, order.reshape(-1), bases, basis_index, result_index, num_blocks, first)
 
     @property
     def centre(self) -> int:
@@ -111,10 +125,9 @@ class StageBlocks:
         return order
 
     def _blocks_from(self, opening: int) -> OpeningBlocks:
-        found = self.blocks.get(opening)
-        if found is None:
-            found = self.blocks[opening] = opening_blocks(self.distances, opening, self.limits)
-        return found
+        if opening not in self.blocks:
+            self.blocks[opening] = opening_blocks(self.distances, opening, self.limits)
+        return self.blocks[opening]
 
 
 class BackwardChains:
@@ -132,16 +145,16 @@ class BackwardChains:
 
     def positions(self, stage: int, sampled: Realisations, realisation_index: Ints) -> Ints:
         """Return the position, in the order of openings, of the one nearest to each path's sampled realisation."""
-        return self._of(stage).positions(sampled, realisation_index)
+        return self._openings(stage).positions(sampled, realisation_index)
 
     def chains(self, stage: int, states: Floats, bases: Bases, positions: Ints) -> Chains:
         """Return chains, one for each trial point and block of openings.
 
         bases: by trial point, optimal for the realisation at its position.
         """
-        return self._of(stage).chains(states, bases, positions)
+        return self._openings(stage).chains(states, bases, positions)
 
-    def _of(self, stage: int) -> StageBlocks | StageOpenings:
+    def _openings(self, stage: int) -> StageBlocks | StageOpenings:
         openings = self._problem.openings[stage]
         if not self._problem.is_large(stage):
             return openings
@@ -155,21 +168,19 @@ def _as_table(noise: Realisations) -> Floats:
     return np.ascontiguousarray(table)
 
 
-# The lower bound: the first stage with all its openings.
-
 OPENINGS_PER_CHAIN = 5  # fixed, so that the bits do not depend on how many ranks or threads share the work
 
 
 @dataclass(frozen=True, slots=True)
-class LowerBoundChains:
-    """Chains of the lower bound: a few neighbouring openings of the first stage each, or a single one.
+class FirstStageSplit:
+    """The split of the first stage's openings over teams, in chains of some neighbours each.
 
-    split: of the chains over ranks. own_rows: this rank's chains among those of the team. mask: chains x openings of a
-    chain, false where the last chain has no more openings. order: all openings, chain by chain. start and
+    work: split of the chains over ranks. own_rows: this rank's chains among the team's. mask: chains x openings of a
+    chain, false if the last chain has no more openings. order: all openings, chain by chain. start and
     realisation_index: as in `Chains`.
     """
 
-    split: WorkSplit
+    work: WorkSplit
     team: Team
     own_rows: slice
     mask: Flags
@@ -180,22 +191,22 @@ class LowerBoundChains:
     realisation_index: Ints
 
     @classmethod
-    def of(cls, comm: Communicator, problem: Problem, team: Team, openings_per_chain: int) -> "LowerBoundChains":
+    def of(cls, comm: Communicator, problem: Problem, team: Team, openings_per_chain: int) -> "FirstStageSplit":
         """Return the chains of a rank's team."""
         opening = problem.openings[0]
-        split = WorkSplit(-(-opening.count // openings_per_chain), comm.size)
+        work = WorkSplit(-(-opening.count // openings_per_chain), comm.size)
         if problem.tree is not None:  # a root has one opening, and the team's tables are for nodes
             team = Team.alone(comm.rank)
         order = opening.order
         if problem.is_large(0) and openings_per_chain > 1:
             order = StageBlocks.of(opening, np.array([opening.count], np.int32)).order_from(int(order[0]))
-        positions = openings_per_chain * team.items(split)[:, None] + np.arange(openings_per_chain)
+        positions = openings_per_chain * team.items(work)[:, None] + np.arange(openings_per_chain)
         positions = np.where(positions < opening.count, positions, -1)
         lengths = (positions >= 0).sum(axis=1)
         return cls(
-            split=split,
+            work=work,
             team=team,
-            own_rows=team.own_rows(split),
+            own_rows=team.own_rows(work),
             mask=positions >= 0,
             order=order,
             state=problem.initial_state[None],
@@ -205,9 +216,9 @@ class LowerBoundChains:
         )
 
     def from_stage_basis(self, bases: Bases) -> Chains:
-        """Return the chains, all starting from the first of the bases, or cold without any.
+        """Return the chains, all starting from the first of the bases, or cold if there are none.
 
-        In a large stage they start from the optimum of the first opening, on every rank of the same one.
+        In a large stage they start from the optimum of the first opening, which is the same on every rank.
         """
         chains = len(self.mask)
         index = np.full(chains, 0 if len(bases.status) else -1, np.int32)
@@ -224,7 +235,7 @@ class LowerBoundChains:
         )
 
     def from_opening_bases(self, bases: Bases) -> Chains:
-        """Return the chains of a single opening each, starting from the basis of that opening."""
+        """Return chains of a single opening each, which starts from its own basis."""
         states = np.tile(self.state, (len(self.mask), 1))
         index = self.realisation_index
         return Chains(states, self.start, self.realisations, index, bases, index)
@@ -236,9 +247,28 @@ class LowerBoundChains:
         return rows.reshape(len(rows), prod(rows.shape[1:]))
 
     def by_opening(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Arrange the rows of all ranks' chains, which `by_chain` made, in one row for each opening."""
+        """Arrange the rows of all ranks' chains, as `by_chain` returns them, in one row for each opening."""
         openings = len(self.order)
         table = rows.reshape(rows.shape[0] * self.mask.shape[1], -1)[:openings]
         ordered = np.empty_like(table)
         ordered[self.order] = table
         return ordered
+
+
+class FirstStageChains:
+    """The chains of the lower bound, for a rank's team.
+
+    keeps_bases: the optimal basis of every opening is kept for the next lower bound.
+    """
+
+    def __init__(self, comm: Communicator, problem: Problem, team: Team) -> None:
+        self.keeps_bases = problem.is_large(0) and problem.tree is None
+        self._split = cache(partial(FirstStageSplit.of, comm, problem, team))
+
+    def chains(self, stage_basis: Bases, opening_bases: Bases | None) -> tuple[FirstStageSplit, Chains]:
+        """Return the split of the openings and the team's chains: of single openings once each has a basis."""
+        if opening_bases is None:
+            split = self._split(OPENINGS_PER_CHAIN)
+            return split, split.from_stage_basis(stage_basis)
+        split = self._split(1)
+        return split, split.from_opening_bases(opening_bases)

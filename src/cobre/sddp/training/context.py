@@ -18,16 +18,17 @@ from cobre.core.arrays import Floats, Indices, Ints
 from cobre.core.bounds import UpperBound
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool
+from cobre.sddp.iteration_records import Phase
 from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit, gather_rows
-from cobre.sddp.records import Phase
 from cobre.sddp.team import Team
-from cobre.sddp.training.chains import OPENINGS_PER_CHAIN, BackwardChains, LowerBoundChains
+from cobre.sddp.training.chains import BackwardChains, FirstStageChains
 from cobre.sddp.training.measurements import IterationMeter
 from cobre.sddp.training.risk_draws import RiskDraws
-from cobre.sddp.training.visited_states import SelectionStates, VisitedStates
+from cobre.sddp.training.select_cuts import SelectionStates
+from cobre.sddp.training.visited_states import VisitedStates
 from cobre.solver.batches import (
     Bases,
     Batch,
@@ -51,7 +52,7 @@ class StateMark:
     bases: list[Bases]
     first_stage_bases: Bases | None
     states_added: int
-    chances: list[Floats] | None
+    sampling_probabilities: list[Floats] | None
     upper_bound: UpperBound | None
 
 
@@ -60,9 +61,9 @@ class TrainingState:
     """Everything that an iteration changes; checkpoints store all of it but `selection_states` and `upper_bound`.
 
     bases: by stage, the basis that forward paths start from; none before the first iteration. first_stage_bases: by
-    opening of a large first stage, optimal in the last lower bound. risk_draws: of forward paths by the weights of the
-    risk measure, where some are drawn so. upper_bound: of the last iteration, where a stopping rule needed one. began:
-    when training began by the monotonic clock, less the time of earlier runs.
+    opening of a large first stage, optimal in the last lower bound. risk_draws: if forward paths are drawn by the
+    weights of the risk measure. upper_bound: of the last iteration, if a stopping rule needed one. began: monotonic
+    start time, minus the time spent in earlier runs.
     """
 
     pool: CutPool
@@ -76,16 +77,23 @@ class TrainingState:
 
     def mark(self) -> StateMark:
         """Return what `restore` needs to drop the next iteration."""
-        chances = None if self.risk_draws is None else list(self.risk_draws.chances)
-        active, added = self.pool.active.copy(), self.visited.times_added
-        return StateMark(self.pool.count, active, self.bases, self.first_stage_bases, added, chances, self.upper_bound)
+        draws = self.risk_draws
+        return StateMark(
+            cuts=self.pool.count,
+            active=self.pool.active.copy(),
+            bases=self.bases,
+            first_stage_bases=self.first_stage_bases,
+            states_added=self.visited.times_added,
+            sampling_probabilities=None if draws is None else list(draws.sampling_probabilities),
+            upper_bound=self.upper_bound,
+        )
 
     def restore(self, mark: StateMark) -> None:
         """Drop the iteration that began after `mark`. Its cuts and states stay in memory and are overwritten."""
         self.pool.forget_slots(mark.cuts, mark.active)
         self.bases, self.first_stage_bases, self.upper_bound = mark.bases, mark.first_stage_bases, mark.upper_bound
-        if self.risk_draws is not None and mark.chances is not None:
-            self.risk_draws.chances[:] = mark.chances
+        if self.risk_draws is not None and mark.sampling_probabilities is not None:
+            self.risk_draws.sampling_probabilities[:] = mark.sampling_probabilities
         if self.visited.times_added > mark.states_added:
             self.visited.forget_last()
 
@@ -129,23 +137,14 @@ class TrainingContext:
         return self.team.own_rows(self.split)
 
     @cached_property
-    def lower_bound_chains(self) -> LowerBoundChains:
-        """Chains of a few openings of the first stage each."""
-        return LowerBoundChains.of(self.comm, self.problem, self.team, OPENINGS_PER_CHAIN)
+    def first_stage_chains(self) -> FirstStageChains:
+        """Chains of the lower bound."""
+        return FirstStageChains(self.comm, self.problem, self.team)
 
     @cached_property
-    def lower_bound_restarts(self) -> LowerBoundChains:
-        """Chains of a single opening each, which start from the opening's optimal basis of the last lower bound."""
-        return LowerBoundChains.of(self.comm, self.problem, self.team, 1)
-
-    @cached_property
-    def carried_bases(self) -> list[tuple[bool, Ints | None]]:
-        """By stage: whether forward paths carry their basis into it, and `Problem.carried_from`."""
-        problem = self.problem
-        return [
-            (True, problem.carried_from(stage)) if problem.carries_basis(stage) else (False, None)
-            for stage in range(problem.num_stages)
-        ]
+    def basis_sources(self) -> list[tuple[bool, Ints | None]]:
+        """`Problem.basis_sources`, computed once."""
+        return self.problem.basis_sources()
 
     @property
     def samples_policy_cost(self) -> bool:

@@ -16,10 +16,9 @@ from cobre.core.confidence import mean_and_std
 from cobre.core.policy_cost import PolicyCost, latest_cost
 from cobre.core.stopping import Stop, StopKind
 from cobre.records import dataclass
-from cobre.sddp import records
+from cobre.sddp.iteration_records import WIDTH, IterationRecord, PhaseTimes, RankLoad, from_vector
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.records import IterationRecord, PhaseTimes, RankLoad
 from cobre.sddp.team import share_bases
 from cobre.sddp.training.context import StateMark, TrainingContext, TrainingState
 from cobre.sddp.training.measurements import IterationResult
@@ -33,9 +32,10 @@ from cobre.sddp.training.passes import (
     plan_backward,
     run_forward,
 )
-from cobre.sddp.training.policy_cost import BackwardCosts, measure_trial_points, simulated_costs, upper_bounds
+from cobre.sddp.training.policy_cost import BackwardCosts, measure_trial_points
+from cobre.sddp.training.select_cuts import apply_selection
 from cobre.sddp.training.tree_iteration import iterate_tree
-from cobre.sddp.training.visited_states import apply_selection
+from cobre.sddp.upper_bounds.evaluate import simulated_costs, upper_bounds
 from cobre.solver.batches import SolveStatistics
 
 # Training callbacks, and interruptions from outside, between two iterations or inside of one.
@@ -250,7 +250,7 @@ def iterate(
 
 # Columns of the exchanged table, one row for each rank; what the solver did and the pieces of work follow.
 RULE, INTERRUPTION, SOLVER_S, EXCHANGE_S, FIRST_COUNT = range(5)
-FIRST_PIECE = FIRST_COUNT + records.WIDTH
+FIRST_PIECE = FIRST_COUNT + WIDTH
 
 
 def iteration_record(
@@ -306,7 +306,7 @@ def finish_iteration(
     reasons = _reasons(rules, history, simulated_costs(context, rules, history), upper_bounds(context, rules, history))
     rule = next((number for number, reason in enumerate(reasons) if reason), -1)
     table = _gather(context, rule, interruption)
-    solver = records.from_numbers(table[:, FIRST_COUNT:FIRST_PIECE].sum(axis=0))
+    solver = from_vector(table[:, FIRST_COUNT:FIRST_PIECE].sum(axis=0))
     total = sum(solver.values(), SolveStatistics())
     record = replace(
         history[-1],
@@ -341,7 +341,7 @@ def _reasons(
 def _gather(context: TrainingContext, rule: int, interruption: Interruption) -> Floats:
     meter = context.meter
     facts = [rule, int(interruption), meter.solves.total.seconds, meter.seconds["exchange"]]
-    own = np.array([[*facts, *meter.solves.numbers, *meter.work]], np.float64)
+    own = np.array([[*facts, *meter.solves.as_vector(), *meter.work]], np.float64)
     size = context.comm.size
     return context.gather(WorkSplit(size, size), own, "end of the iteration")
 

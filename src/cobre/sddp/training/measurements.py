@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from cobre.core.arrays import Floats
 from cobre.core.policy_cost import CostSample
 from cobre.records import dataclass
-from cobre.sddp.records import SolveCounter, TrialPoints
+from cobre.sddp.iteration_records import SolveCounter, TrialPoints
 
 # Traffic that every split of the work has: the costs of paths, the cuts, and the states that cut selection reads.
 NEEDED = frozenset({"path costs", "cuts", "trial states"})

@@ -11,12 +11,12 @@ from cobre.comm import Communicator
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool, stray_coefficients
+from cobre.sddp.iteration_records import Phase
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit, gather_rows
-from cobre.sddp.records import Phase
 from cobre.sddp.scenarios import discounted_costs, draw_noise
-from cobre.sddp.training.chains import LowerBoundChains
+from cobre.sddp.training.chains import FirstStageSplit
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases, Batch, Chains, NewCuts, Outputs, PathOutputs, Step
 
@@ -60,7 +60,7 @@ def forward_step(context: TrainingContext, iteration: int, stage: int) -> Step:
         positions = context.backward_chains.positions(stage, noise, realisation_index)
         nearest = context.problem.openings[stage].order[positions]
         return Step(stage, rows, noise, realisation_index, bases, basis_index=nearest)
-    return Step(stage, rows, noise, realisation_index, state.bases[stage], *context.carried_bases[stage])
+    return Step(stage, rows, noise, realisation_index, state.bases[stage], *context.basis_sources[stage])
 
 
 def drawn_openings(problem: Problem, step: Step) -> Indices:
@@ -154,7 +154,7 @@ def _drawn_costs(context: TrainingContext, stage: int, paths: Paths, solved: Bat
     own = context.own_rows
     costs = solved.objective.reshape(-1, context.problem.openings[stage].count)[own]
     if context.state.risk_draws is not None:
-        context.state.risk_draws.note_costs(stage, costs)
+        context.state.risk_draws.record_weights(stage, costs)
     drawn: Floats = costs[np.arange(len(costs)), paths.drawn[stage][own]]  # -1: any, as it is not used
     return drawn
 
@@ -225,32 +225,26 @@ def first_stage_costs(context: TrainingContext, iteration: int) -> Floats:
 
     In a large stage each opening starts from its optimal basis of the last lower bound, and its new one is kept.
     """
-    state, keeps_bases = context.state, context.problem.is_large(0) and context.problem.tree is None
-    if state.first_stage_bases is None:
-        plan = context.lower_bound_chains
-        chains = plan.from_stage_basis(state.bases[0])
-    else:
-        plan = context.lower_bound_restarts
-        chains = plan.from_opening_bases(state.first_stage_bases)
-    count = len(plan.realisation_index)
-    shared = plan.team.bound(count) if keeps_bases else plan.team.solves(count, 0)
-    out = Outputs(basis=keeps_bases, shared=shared)
+    state, first_stage = context.state, context.first_stage_chains
+    split, chains = first_stage.chains(state.bases[0], state.first_stage_bases)
+    shared = split.team.first_stage(len(split.realisation_index), has_bases=first_stage.keeps_bases)
+    out = Outputs(basis=first_stage.keeps_bases, shared=shared)
     batch = context.solve(Phase.LOWER_BOUND, iteration, 0, chains, out, all_cuts=True)
-    plan.team.wait("lower bound")
-    if keeps_bases:
+    split.team.wait("lower bound")
+    if first_stage.keeps_bases:
         tables = (batch.basis_status, batch.basis_cuts)
-        state.first_stage_bases = Bases(*(_by_opening(context, plan, table) for table in tables))
+        state.first_stage_bases = Bases(*(_by_opening(context, split, table) for table in tables))
     # The gathering ends the job: no member begins another one before all have read the tables.
-    table = context.gather(plan.split, plan.by_chain(batch.objective)[plan.own_rows], "lower bound")
-    return np.ascontiguousarray(plan.by_opening(table).T)
+    table = context.gather(split.work, split.by_chain(batch.objective)[split.own_rows], "lower bound")
+    return np.ascontiguousarray(split.by_opening(table).T)
 
 
-def _by_opening(context: TrainingContext, plan: LowerBoundChains, results: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy of the results of the team's openings, with those of other teams, by opening."""
-    rows = plan.by_chain(results)
-    if len(plan.team.members) < context.comm.size:
-        rows = context.gather(plan.split, rows[plan.own_rows], "bases of the lower bound")
-    return plan.by_opening(rows)
+def _by_opening(context: TrainingContext, split: FirstStageSplit, results: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy of the results of all teams' openings, by opening."""
+    rows = split.by_chain(results)
+    if len(split.team.members) < context.comm.size:
+        rows = context.gather(split.work, rows[split.own_rows], "bases of the lower bound")
+    return split.by_opening(rows)
 
 
 def expected_first_stage_end(context: TrainingContext, iteration: int) -> tuple[float, ...] | None:

@@ -1,9 +1,9 @@
-"""The cost of the present policy: by values of trial points, which every iteration has, and by simulated paths.
+"""The cost of the present policy by the trial points of an iteration.
 
-Values of trial points from the backward pass are compared with those of the cuts that the forward pass followed.
+Their values from the backward pass are compared with those of the cuts that the forward pass followed.
 
 The value of a trial point is the risk-adjusted cost of all later stages there, with the new cuts of
-this iteration. The new cut takes this value at its own trial point, so nothing more has to be solved or stored.
+this iteration. The new cut has this value at its own trial point, so nothing more has to be solved or stored.
 
 The forward pass left the stage with a future cost: the highest of the older cuts. Its *excess* is the
 value less that cost. Cuts of a convex cost-to-go are below it, and later ones only raise it: an excess is negative
@@ -17,26 +17,18 @@ once cuts agree with the cost of the policy.
 """
 
 from collections.abc import Sequence
-from contextlib import closing
 
 import numpy as np
 
-from cobre.core.arrays import Floats, Indices, Ints
-from cobre.core.bounds import UpperBound
+from cobre.core.arrays import Floats
 from cobre.core.confidence import mean_and_std
 from cobre.core.policy_cost import CostSample
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool
-from cobre.sddp.plugins.interfaces import EVALUATION_BIT, Sampler, StoppingRule
+from cobre.sddp.iteration_records import TrialPoints
 from cobre.sddp.problem.problem import Problem
-from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.records import IterationRecord, Phase, TrialPoints
-from cobre.sddp.scenarios import StageBatch, discounted_costs, draw_noise, simulate_stages
-from cobre.sddp.team import Team
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.passes import Paths
-from cobre.sddp.upper_bounds.find import find_upper_bound
-from cobre.solver.batches import PathOutputs, Realisations, Step
 
 ROUNDING = 1e-7  # relative to the value of a trial point: tolerance of the LPs that gave it
 
@@ -46,10 +38,10 @@ EXCESS, OVERSTATED, WORST_SHARE, POLICY_COST, FIRST_WEIGHT = range(5)
 
 @dataclass(frozen=True, slots=True)
 class BackwardCosts:
-    """Costs of the backward pass, scaled. slots: of the new cuts.
+    """Costs of the backward pass, scaled. slots: those of the new cuts.
 
-    first: by opening of the first stage. drawn: by later stage and own path, of the opening that the path drew; None
-    where no path tells what the policy costs.
+    first: by opening of the first stage. drawn: by later stage and own path, the cost of the opening that the path
+    drew; None if paths are no cost sample.
     """
 
     iteration: int
@@ -63,7 +55,7 @@ def measure_trial_points(
 ) -> tuple[TrialPoints | None, CostSample | None]:
     """Compare the values of all trial points with those of the older cuts; None for a study of one stage.
 
-    The sample is that of the policy's cost: None if paths are drawn neither from the openings nor by their weights.
+    The cost sample is None if paths are drawn neither from the openings nor by their weights.
     """
     problem, own, draws = context.problem, context.own_rows, context.state.risk_draws
     if problem.num_stages == 1:
@@ -72,35 +64,35 @@ def measure_trial_points(
     values = np.stack(
         [_values(context.pool, stage, first, paths.states[stage + 1, own]) for stage in range(problem.num_stages - 1)]
     )
-    parts = [_by_path(problem, values, paths.future_cost[:-1, own]), _policy_costs(context, paths, backward, values)]
+    columns = [_by_path(problem, values, paths.future_cost[:-1, own]), _policy_costs(context, paths, backward, values)]
     if draws is not None:
-        parts.append(draws.found_rows())
-    found = context.gather(context.split, np.concatenate(parts, axis=1), "trial points")
+        columns.append(draws.weight_rows())
+    table = context.gather(context.split, np.concatenate(columns, axis=1), "trial points")
     if draws is not None:
-        draws.update(backward.iteration, found[:, FIRST_WEIGHT:], problem.risk[0].weights(backward.first[None])[0])
-    return _trial_points(problem, found), _cost_sample(context, found)
+        draws.update(backward.iteration, table[:, FIRST_WEIGHT:], problem.risk[0].weights(backward.first[None])[0])
+    return _trial_points(problem, table), _cost_sample(context, table)
 
 
-def _trial_points(problem: Problem, found: Floats) -> TrialPoints:
-    mean, std = mean_and_std(found[:, EXCESS].tolist())
+def _trial_points(problem: Problem, table: Floats) -> TrialPoints:
+    mean, std = mean_and_std(table[:, EXCESS].tolist())
     if problem.is_convex:
         return TrialPoints(mean, std)
-    overstated, _ = mean_and_std(found[:, OVERSTATED].tolist())
-    return TrialPoints(mean, std, overstated, float(found[:, WORST_SHARE].max()))
+    overstated, _ = mean_and_std(table[:, OVERSTATED].tolist())
+    return TrialPoints(mean, std, overstated, float(table[:, WORST_SHARE].max()))
 
 
-def _cost_sample(context: TrainingContext, found: Floats) -> CostSample | None:
+def _cost_sample(context: TrainingContext, table: Floats) -> CostSample | None:
     """Sample the policy's cost from the paths drawn by weight, or from all where openings count alike."""
     if not context.samples_policy_cost:
         return None
     draws = context.state.risk_draws
     is_plain = context.problem.is_risk_neutral and context.sampler.is_representative
-    counted = found if draws is None or is_plain else found[: draws.paths]
-    return CostSample.of(counted[:, POLICY_COST].tolist())
+    sample = table if draws is None or is_plain else table[: draws.paths]
+    return CostSample.of(sample[:, POLICY_COST].tolist())
 
 
 def _policy_costs(context: TrainingContext, paths: Paths, backward: BackwardCosts, values: Floats) -> Floats:
-    """Return, by own path, its cost without the effect of chance, in $ of the first stage; 0 where not wanted."""
+    """Return, by own path, its cost without the effect of chance, $ of the first stage; 0 if it is no cost sample."""
     problem, own, draws = context.problem, context.own_rows, context.state.risk_draws
     if paths.drawn is None:
         return np.zeros((values.shape[1], 1))
@@ -110,42 +102,42 @@ def _policy_costs(context: TrainingContext, paths: Paths, backward: BackwardCost
     counts = [opening.count for opening in problem.openings]
     future = np.array([problem.future_weight(stage) for stage in range(problem.num_stages)])
     stage_costs = paths.objective[:, own] - future[:, None] * paths.future_cost[:, own]
-    unexplained = stage_costs - np.stack(drawn)
+    residual = stage_costs - np.stack(drawn)
     expected = np.concatenate([np.full((1, values.shape[1]), mean), values])
-    # What a path's own cuts add to the opening that it drew is no chance: without them it is as likely as the others.
-    own_effect = _own_effects(context, paths, backward, values, paths.objective[:, own], np.stack(drawn))
-    chosen = [drawn[own] for drawn in paths.drawn]
+    # The bias that a path's own cuts give to the opening that it drew is not chance: without them all are alike.
+    own_bias = _own_cut_bias(context, paths, backward, values, paths.objective[:, own], np.stack(drawn))
+    chosen = [openings[own] for openings in paths.drawn]
     shares = np.stack([np.full(len(opening), 1.0 / count) for opening, count in zip(chosen, counts, strict=True)])
     if draws is not None:
         shares = draws.weights_of(chosen, weights)
         ratios = draws.ratios(context.team_paths[own], shares, chosen)
         before = np.concatenate([np.ones_like(ratios[:1]), ratios[:-1]])
-        unexplained, expected = ratios * (unexplained + own_effect), before * (expected - shares * own_effect)
+        residual, expected = ratios * (residual + own_bias), before * (expected - shares * own_bias)
     else:
-        unexplained, expected = unexplained + own_effect, expected - shares * own_effect
+        residual, expected = residual + own_bias, expected - shares * own_bias
     to_first = problem.cost_scale * problem.discount_to_first_stage[:, None]
-    total: Floats = np.add.accumulate(to_first * (expected + unexplained), axis=0)[-1]
+    total: Floats = np.add.accumulate(to_first * (expected + residual), axis=0)[-1]
     return total[:, None]
 
 
-def _own_effects(
+def _own_cut_bias(
     context: TrainingContext, paths: Paths, backward: BackwardCosts, values: Floats, objective: Floats, drawn: Floats
 ) -> Floats:
     """Return, by stage and own path, what the path's own new cut adds to the cost of its opening, scaled.
 
-    The path goes on from the drawn opening alone, so its own cut raises the cost of this one more than that of others.
-    That is known at the state where the path left the stage: the value there less what all other cuts say of it, the
-    new ones of other paths included. It is no more than all new cuts together added.
+    The path only continues from the drawn opening, so its own cut raises the cost of this one more than that of others.
+    It is the value of the state in which the path left the stage, minus the highest of all other cuts there, new cuts
+    of other paths included; at most what all new cuts together added.
     """
     problem, own, pool, slots = context.problem, context.own_rows, context.pool, backward.slots
-    numbers = np.arange(len(slots))[:, None] == context.team_paths[own]
-    found = np.zeros_like(objective)
+    is_own = np.arange(len(slots))[:, None] == context.team_paths[own]
+    bias = np.zeros_like(objective)
     for stage in range(problem.num_stages - 1):
         others = _at_states(pool, stage, slots, paths.states[stage + 1, own])
-        others = np.where(numbers, -np.inf, others).max(axis=0)
+        others = np.where(is_own, -np.inf, others).max(axis=0)
         without_own = np.maximum(paths.future_cost[stage, own], others)
-        found[stage] = problem.future_weight(stage) * (values[stage] - without_own)
-    return np.clip(found, 0.0, np.maximum(drawn - objective, 0.0))
+        bias[stage] = problem.future_weight(stage) * (values[stage] - without_own)
+    return np.clip(bias, 0.0, np.maximum(drawn - objective, 0.0))
 
 
 def _at_states(pool: CutPool, stage: int, slots: range, states: Floats) -> Floats:
@@ -169,65 +161,11 @@ def _values(pool: CutPool, stage: int, first: int, states: Floats) -> Floats:
     return total
 
 
-def _by_path(problem: Problem, values: Floats, claimed: Floats) -> Floats:
+def _by_path(problem: Problem, values: Floats, cut_values: Floats) -> Floats:
     """Return, by path, excess and overstated cost, $ of the first stage, and the worst overstated share of a value."""
     to_first = problem.cost_scale * problem.discount_to_first_stage[1:, None]
-    excess = values - claimed
-    above = np.where(-excess > ROUNDING * np.maximum(np.abs(values), 1.0 / problem.cost_scale), -excess, 0.0)
-    shares = above / np.maximum(np.abs(values), 1.0 / problem.cost_scale)
-    columns = [np.add.accumulate(to_first * part, axis=0)[-1] for part in (excess, above)]
+    excess = values - cut_values
+    overstated = np.where(-excess > ROUNDING * np.maximum(np.abs(values), 1.0 / problem.cost_scale), -excess, 0.0)
+    shares = overstated / np.maximum(np.abs(values), 1.0 / problem.cost_scale)
+    columns = [np.add.accumulate(to_first * part, axis=0)[-1] for part in (excess, overstated)]
     return np.column_stack([*columns, shares.max(axis=0, initial=0.0)])
-
-
-# Simulated costs and upper bounds of the present policy, for stopping rules that need them.
-
-
-def simulated_costs(
-    context: TrainingContext, rules: Sequence[StoppingRule], history: Sequence[IterationRecord]
-) -> Floats | None:
-    """Return costs of as many simulated paths as some rule needs now; None when none does."""
-    wanted = max((rule.needs_simulation(history) for rule in rules), default=0)
-    return evaluate_policy(context, history[-1].iteration, wanted) if wanted else None
-
-
-def upper_bounds(
-    context: TrainingContext, rules: Sequence[StoppingRule], history: Sequence[IterationRecord]
-) -> list[UpperBound | None]:
-    """Return the upper bound that each rule needs now; the first of them stays in the context."""
-    plans = [rule.needs_bound(history) for rule in rules]
-    iteration = history[-1].iteration
-    found = [None if plan is None else find_upper_bound(context, plan, iteration) for plan in plans]
-    context.state.upper_bound = next((bound for bound in found if bound is not None), None)
-    return found
-
-
-def evaluate_policy(context: TrainingContext, iteration: int, replications: int) -> Floats:
-    """Return costs, in $ of the first stage's money, of paths that training never sampled; the same on all ranks.
-
-    Paths follow the scheme of the forward passes, all cuts count, and every evaluation draws new paths. The costs have
-    the same bits for any number of ranks and threads.
-    """
-    split = WorkSplit(replications, context.comm.size)
-    sampler = context.sampler.for_scenarios(replications)
-    with closing(Team.for_scenarios(context.comm, context.pool.memory, context.problem, split)) as team:
-        costs = _path_costs(context, sampler, iteration, team.items(split), team)[team.own_rows(split)]
-    return context.gather(split, costs.reshape(-1, 1), "costs of simulated paths")[:, 0]
-
-
-def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, paths: Indices, team: Team) -> Floats:
-    problem = context.problem
-
-    def noise(stage: int) -> tuple[Realisations, Ints]:
-        return draw_noise(problem, sampler, iteration | EVALUATION_BIT, paths, stage)
-
-    def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> StageBatch:
-        rows = context.pool.rows(stage, all_cuts=True)
-        step = Step(stage, rows, realisations, realisation_index, context.state.bases[stage])
-        out = PathOutputs(shared=team.scenarios(problem.stages[stage].program, len(states)))
-        batch = context.solve_paths(Phase.SIMULATION, iteration, [step], states, out)
-        team.wait("simulated paths")
-        return StageBatch.of(batch)
-
-    results = simulate_stages(problem, len(paths), noise, solve)
-    table = np.array([(result.batch.objective.copy(), result.batch.future_cost.copy()) for result in results])
-    return discounted_costs(problem, table[:, 0], table[:, 1])

@@ -12,14 +12,14 @@ import numpy as np
 from cobre._native import average_cuts
 from cobre.core.arrays import Floats, Indices
 from cobre.records import dataclass
+from cobre.sddp.iteration_records import Phase
 from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.sddp.problem.scenario_tree import ScenarioTree
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.records import Phase
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.measurements import IterationResult
 from cobre.sddp.training.passes import lower_bound
-from cobre.sddp.training.visited_states import apply_selection
+from cobre.sddp.training.select_cuts import apply_selection
 from cobre.solver.batches import Bases, Batch, Chains, Outputs, no_bases
 
 # The nodes of one stage of the scenario tree, as a team shares them out.
@@ -55,8 +55,8 @@ class TeamTreeNodes:
         none, count = no_bases(self.context.problem.stages[self.stage].program), len(self.numbers)
         return Bases(np.zeros((count, none.status.shape[1]), np.int8), np.zeros((count, none.cuts.shape[1]), np.int32))
 
-    def taken(self) -> Iterator[slice]:
-        """Yield groups of the team's nodes that this rank takes: each is one call of the solver.
+    def claimed_groups(self) -> Iterator[slice]:
+        """Yield groups of the team's nodes that this rank claims: each is one call of the solver.
 
         A node has cuts of its own. Leaves have none and go together.
         """
@@ -64,7 +64,7 @@ class TeamTreeNodes:
         is_leaf = self.stage == self.context.problem.num_stages - 1
         width = 1 if not is_leaf else max(1, total) if nodes is None else LEAVES_PER_UNIT
         groups = [slice(first, min(first + width, total)) for first in range(0, total, width)]
-        yield from groups if nodes is None else (groups[number] for number in nodes.taken(len(groups)))
+        yield from groups if nodes is None else (groups[number] for number in nodes.claimed_units(len(groups)))
 
     def gathered(self, rows: Floats, purpose: str) -> Floats:
         """Gather the rows of all nodes of the stage, once all members have solved what they took."""
@@ -151,7 +151,7 @@ def _solve_forward(
     future = problem.future_weight(stage)
     rows, bases = nodes.new_rows(), nodes.new_bases()
     start = _starting_basis(context, tree, iteration, stage, entering)
-    for group in nodes.taken():
+    for group in nodes.claimed_groups():
         chains = _chains(tree, stage, entering, nodes.numbers[group], start)
         batch = _solve(context, Phase.FORWARD, tree, iteration, stage, chains, Outputs(basis=True))
         rows[group, :-1] = program.next_states(chains.states, batch.decided, batch.inflow)
@@ -181,7 +181,7 @@ def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: i
     """Make the cuts of all nodes of the stage before `stage`, in order: rows of intercept and coefficients."""
     nodes = TeamTreeNodes.of(context, stage, len(visited.entering))
     rows, bases = nodes.new_rows(), visited.bases
-    for group in nodes.taken():
+    for group in nodes.claimed_groups():
         start = Bases(bases.status[group], bases.cuts[group])
         chains = _chains(tree, stage, visited.entering, nodes.numbers[group], start)
         batch = _solve(context, Phase.BACKWARD, tree, iteration, stage, chains, Outputs(gradient=True))

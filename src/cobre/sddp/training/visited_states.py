@@ -1,4 +1,4 @@
-"""The states that training visited, for cut selection and exports, and cut selection at them.
+"""The states that training visited, for cut selection and exports.
 
 States are stored once per node, and only components that are read.
 
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre.comm import Communicator, SharedRegion
 from cobre.core.arrays import ByteFlags, Floats, Indices
@@ -267,68 +266,3 @@ def entry_flags(visited: VisitedStates, dimension: int) -> ByteFlags:
     for stage_start in range(visited.num_stage_starts):
         flags[stage_start, visited.entries(stage_start)] = 1
     return flags
-
-
-# Cut selection at the end of an iteration: the plugin is applied to the pool, stage by stage.
-
-
-class SelectionStates:
-    """The `CutSelection.new_state` of each stage between calls; discarded when the slots of its cuts have changed."""
-
-    def __init__(self) -> None:
-        self._stages: dict[int, tuple[object, NDArray[np.intp]]] = {}
-
-    def of(self, stage: int, selection: CutSelection, slots: NDArray[np.intp]) -> object | None:
-        """Return the selection state of a stage whose cuts are in these slots; a new one where they have changed."""
-        found, known = self._stages.get(stage, (None, slots[:0]))
-        if found is None or not np.array_equal(known, slots[: len(known)]):
-            found = selection.new_state()
-        if found is not None:
-            self._stages[stage] = found, slots
-        return found
-
-
-def apply_selection(
-    comm: Communicator,
-    pool: CutPool,
-    selection: CutSelection,
-    visited: VisitedStates,
-    iteration: int,
-    kept: SelectionStates,
-    poll: Callable[[], object] | None = None,
-) -> int:
-    """Choose the active cuts of every stage; each rank handles some stages, and the flags are gathered.
-
-    poll: called before each stage; what it raises ends the selection. Returns the bytes exchanged.
-    """
-    split = WorkSplit(pool.num_stages - 1, comm.size)
-    own = split.block(comm.rank)
-    for stage in own:
-        if poll is not None:
-            poll()
-        if stage == 0 and selection.spares_first_stage:
-            continue
-        _select(pool, selection, visited, iteration, kept, stage)
-    if comm.size == 1:
-        return 0
-    table = np.empty((split.total, pool.count), np.uint8)
-    chosen = np.ascontiguousarray(pool.active[own.start : own.stop])
-    counts = [count * pool.count for count in split.counts]
-    comm.allgatherv(chosen.reshape(-1), table.reshape(-1), counts, label="active cuts")
-    pool.active[: split.total] = table
-    return table.nbytes
-
-
-def _select(
-    pool: CutPool, selection: CutSelection, visited: VisitedStates, iteration: int, kept: SelectionStates, stage: int
-) -> None:
-    cuts = pool.written_cuts(stage)  # a stored policy may have fewer cuts in some stages than in others
-    if not len(slots := cuts.slots):
-        return
-    states = visited.recent_states(stage + 1, pool.components(stage))
-    created, now, known = pool.created[slots], pool.active[stage, slots], kept.of(stage, selection, slots)
-    pool.active[stage, slots] = (
-        selection.choose(cuts, states, created, iteration, now)
-        if known is None
-        else selection.update(known, cuts, states, created, iteration)
-    )

@@ -37,12 +37,6 @@ from cobre.stochastic.random.seeds import BOUND_BASE, uniform_draws
 
 # A bound whose excesses grow by more than this from the first stage to the last is meaningless.
 MAX_GROWTH = 1e4
-FINAL_SHARE = 0.02
-"""Of the solves of training: what sampling the cost of the final policy may take. Solves, not seconds: bits are the
-same on any machine. They have more cuts and fewer starting bases than those of training: 3 % of its time."""
-MIN_FINAL_PATHS = 8
-"""Smallest useful number of paths: fewer give a wider interval than those of the last iterations."""
-MAX_FINAL_PATHS = 1000
 _SPREAD = 0x9E3779B97F4A7C15  # spreads the bits of a small seed over 64
 STAGE_BITS = 16  # the other bits of a seed are the number of the iteration
 
@@ -68,11 +62,6 @@ class Draw:
         """Draw a number in [0, 1) for each path."""
         base = BOUND_BASE ^ (self.seed * _SPREAD & (2**64 - 1))
         return uniform_draws(base, (self.iteration << STAGE_BITS) | stage, self.paths)
-
-
-def final_paths(problem: Problem, solves: int) -> int:
-    """Return how many paths of the final policy take `FINAL_SHARE` of the solves that training took."""
-    return min(MAX_FINAL_PATHS, int(FINAL_SHARE * solves) // sum(opening.count for opening in problem.openings))
 
 
 def bounding_excess(context: TrainingContext, draw: Draw) -> Floats | None:

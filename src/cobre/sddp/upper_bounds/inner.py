@@ -15,12 +15,12 @@ import numpy as np
 from cobre.core.arrays import Flags, Floats, Indices, Ints
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import stored_components
+from cobre.sddp.iteration_records import Phase
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.openings import StageOpenings
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.records import Phase
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Batch, Chains, CutRows, LpSolver, Outputs, Realisations, SolveFailedError, no_bases
 from cobre.solver.program import Corrections, Names, StageProgram

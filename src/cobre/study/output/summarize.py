@@ -9,7 +9,7 @@ from cobre.core.verdict import verdict
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, new_event
 from cobre.runs.summary import RunSummary
-from cobre.sddp.records import Phase, PhaseStatistics, added, as_dict
+from cobre.sddp.iteration_records import Phase, PhaseStatistics, phases_as_dict, sum_by_phase
 from cobre.sddp.training.measurements import least_traffic, total_traffic
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.results import SimulationResult
@@ -36,7 +36,7 @@ def summarize_run(
         lower_bound_is_valid=ready.study.problem.is_convex,
         shared_bytes=ready.shared_bytes + pool_bytes,
         saved_bytes=ready.saved_bytes + pool_saved,
-        solver=as_dict(_solver_work(source, simulation)),
+        solver=phases_as_dict(_solver_work(source, simulation)),
     )
 
 
@@ -117,7 +117,7 @@ def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | N
     parts: list[PhaseStatistics] = [record.solver for record in history]
     if simulation is not None:
         parts.append({Phase.SIMULATION: simulation.solver})
-    return added(parts)
+    return sum_by_phase(parts)
 
 
 # Where the simulated mean differs from the cost of the policy by more than chance explains.

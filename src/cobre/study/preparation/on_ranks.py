@@ -16,7 +16,7 @@ from cobre.records import dataclass
 from cobre.runs.events import EventListener, new_event
 from cobre.sddp.plugins.user_plugins import NO_PLUGINS, PluginError, Plugins, sampler_for
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.sddp.ranks import share
+from cobre.sddp.shared_value import build_once_per_node
 from cobre.solver.batches import LpSolver
 from cobre.study.arguments import refuse_overrides
 from cobre.study.preparation.fingerprint import OTHER_FILES, Fingerprint, agree_on, requested_files, requested_settings
@@ -84,7 +84,7 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
         return study, (*warnings, *study.notes), "", requested_files(request)
 
     with cobre.without_collection():
-        shared = share(comm, build)
+        shared = build_once_per_node(comm, build)
     study, warnings, known_digest, files = shared.value
     if isinstance(request.case, Case):  # the caller keeps it anyway
         study = replace(study, case=request.case)

@@ -194,9 +194,9 @@ def _result(
 
 def _sum_over_ranks(comm: Communicator, statistics: SolveStatistics) -> SolveStatistics:
     rows = gather_rows(
-        comm, WorkSplit(comm.size, comm.size), np.array([statistics.numbers]), "solves of the simulation"
+        comm, WorkSplit(comm.size, comm.size), np.array([statistics.as_vector()]), "solves of the simulation"
     )
-    return sum((SolveStatistics.from_numbers(row) for row in rows.tolist()), SolveStatistics())
+    return sum((SolveStatistics.from_vector(row) for row in rows.tolist()), SolveStatistics())
 
 
 def _share_costs(comm: Communicator, costs: Floats) -> Floats:

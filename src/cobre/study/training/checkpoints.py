@@ -30,9 +30,8 @@ from cobre.io.storage.array_file import (
 from cobre.io.storage.atomic import check_writable, remove_leftovers
 from cobre.io.storage.confined import remove_file
 from cobre.records import dataclass
-from cobre.sddp import records
 from cobre.sddp.cut_pool import CutPool, CutSet
-from cobre.sddp.records import IterationRecord, PhaseTimes, TrialPoints
+from cobre.sddp.iteration_records import IterationRecord, PhaseTimes, TrialPoints, from_vector, to_vector
 from cobre.sddp.training.context import TrainingState
 from cobre.sddp.training.visited_states import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases
@@ -214,12 +213,12 @@ def snapshot(state: TrainingState, history: Sequence[IterationRecord]) -> dict[s
         "history_counts": np.array([[getattr(record, name) for name in _COUNTS] for record in history], np.int64),
         "history_times": np.array([[getattr(record.times, name) for name in _TIMES] for record in history]),
         "history_exact": np.array([record.is_exact for record in history], np.uint8),
-        "history_solver": np.array([records.to_numbers(record.solver) for record in history]),
+        "history_solver": np.array([to_vector(record.solver) for record in history]),
         "history_trial_points": np.array(points, np.float64),  # None is stored as NaN
         "history_cost_samples": np.array(samples, np.float64),
     }
     if (draws := state.risk_draws) is not None:
-        arrays[_CHANCES] = np.concatenate(draws.chances)
+        arrays[_CHANCES] = np.concatenate(draws.sampling_probabilities)
     if ends := [record.first_stage_end for record in history if record.first_stage_end is not None]:
         arrays[_FIRST_STAGE_ENDS] = np.array(ends)
     for stage, bases in enumerate(state.bases):
@@ -310,7 +309,7 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
             **dict(zip(_NUMBERS, numbers, strict=True)),
             **dict(zip(_COUNTS, counts, strict=True)),
             times=PhaseTimes(*times),
-            solver=records.from_numbers(np.array(solver)),
+            solver=from_vector(np.array(solver)),
             is_exact=bool(is_exact),
             trial_points=_trial_points(*points),
             cost_sample=None if math.isnan(sample[0]) else CostSample(int(sample[0]), *sample[1:]),

@@ -13,9 +13,10 @@ from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, check_risk_measure, decode_policy, fill_pool
 from cobre.runs.events import EventListener, new_event
 from cobre.runs.trained_case import TrainedCase, case_of_run, changes_since
+from cobre.sddp.iteration_records import IterationRecord
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.sddp.ranks import count_sharing_memory, share
-from cobre.sddp.records import IterationRecord
+from cobre.sddp.ranks import count_sharing_memory
+from cobre.sddp.shared_value import build_once_per_node
 from cobre.sddp.training.context import TrainingContext
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.requests import TrainingRequest
@@ -70,7 +71,7 @@ def share_policy(comm: Backend, policy: Policy | Path) -> Policy:
         return decode_policy(path, content)
     if count_sharing_memory(comm) < comm.size:  # leaders of other nodes do not see what rank 0 has read
         content = share_bytes(comm, bytes(content), "policy")
-    shared = share(comm, lambda: decode_policy(path, content))
+    shared = build_once_per_node(comm, lambda: decode_policy(path, content))
     shared.close()  # the memory is freed with the last view
     return shared.value
 

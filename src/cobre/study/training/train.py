@@ -24,11 +24,11 @@ from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events, resumed_event
 from cobre.runs.summary import WorkerReport, bound_history
 from cobre.sddp.cut_pool import CutPool
+from cobre.sddp.iteration_records import IterationRecord
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.problem.boundary import BoundaryCutPool
 from cobre.sddp.problem.problem import PreparedStudy, Problem
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.records import IterationRecord
 from cobre.sddp.team import Team
 from cobre.sddp.training.chains import BackwardChains
 from cobre.sddp.training.context import TrainingContext, TrainingState

@@ -8,8 +8,8 @@ import pytest
 from contexts import context_of, iterated
 from small_cases import SmallCase, hydro, thermal
 
+from cobre.sddp.iteration_records import Phase
 from cobre.sddp.lp.failure import EntityNames, FailedSolve, StageFailedError, StartingBasis
-from cobre.sddp.records import Phase
 from cobre.sddp.simulation.simulate import PolicySimulator
 from cobre.sddp.training.loop import iterate
 from cobre.solver.batches import Chains, Outputs, Realisations, no_bases
@@ -148,5 +148,5 @@ def test_simulation_names_the_scenario_of_its_failed_lp(context):
         context.problem, context.solver, context.pool, context.sampler, failure_folder=context.failure_folder
     )
     with pytest.raises(StageFailedError, match=r"^stage 1 .* simulated scenario 0: ") as raised:
-        simulator.find_starts()
+        simulator.starting_bases()
     assert raised.value.saved.name == "scenario0-stage1.mps"

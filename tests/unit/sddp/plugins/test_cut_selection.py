@@ -12,7 +12,8 @@ from cobre.core.config import CutSelectionConfig, DominationSelection, DynamicSe
 from cobre.sddp.cut_pool import CutPool, CutSet
 from cobre.sddp.plugins.cut_selection import Capped, Level1, cut_selection
 from cobre.sddp.ranks import WorkSplit
-from cobre.sddp.training.visited_states import SelectionStates, VisitedStates, apply_selection
+from cobre.sddp.training.select_cuts import SelectionStates, apply_selection
+from cobre.sddp.training.visited_states import VisitedStates
 
 # Lines over one state: falling, flat, rising; the fourth is never best, the fifth is the second again.
 CUTS = CutSet(np.array([4.0, 2.0, 0.0, -1.0, 2.0]), np.array([[-2.0], [0.0], [2.0], [0.0], [0.0]]))

@@ -21,10 +21,10 @@ def with_names_of_stage_1(problem: Problem, columns: tuple[str, ...], rows: tupl
 def test_statuses_are_found_by_name() -> None:
     problem = prepare(load_case(CASE)).problem
     names = problem.stages[1].program.names
-    assert problem.carried_from(1) is None
+    assert problem.basis_source(1) is None
     columns, rows = len(names.columns), len(names.rows)
     changed = with_names_of_stage_1(problem, ("new", *names.columns[:0:-1]), (*names.rows[1:], "other"))
-    found = changed.carried_from(1)
+    found = changed.basis_source(1)
     assert found is not None
     expected = [-1, *range(columns - 1, 0, -1), *range(columns + 1, columns + rows), -1]
     assert np.array_equal(found, expected)

@@ -12,7 +12,7 @@ from cobre.sddp.plugins.interfaces import EVALUATION_BIT
 from cobre.sddp.simulation.simulate import PolicySimulator
 from cobre.sddp.team import Team
 from cobre.sddp.training.loop import iterate
-from cobre.sddp.training.policy_cost import evaluate_policy
+from cobre.sddp.upper_bounds.evaluate import evaluate_policy
 from cobre.solver.batches import PathOutputs
 
 FRESH = {
@@ -46,7 +46,7 @@ def test_costs_are_those_of_a_simulation_through_the_same_openings(folder, monke
     monkeypatch.setattr("cobre.sddp.simulation.simulate.SIMULATION_ITERATION", 4 | EVALUATION_BIT)
     simulator = PolicySimulator(context.problem, context.solver, context.pool, context.sampler, None)
     expected = np.zeros(9)
-    for step in simulator.simulate(range(9), simulator.find_starts(), PathOutputs(), Team.alone(0)):
+    for step in simulator.simulate(range(9), simulator.starting_bases(), PathOutputs(), Team.alone(0)):
         expected += step.batch.objective - step.batch.future_cost  # nothing is discounted here
     costs = evaluate_policy(context, 4, 9)
     assert costs == pytest.approx(expected * context.problem.cost_scale, rel=1e-9)

@@ -14,7 +14,7 @@ from cobre.io.storage.atomic import WriteError
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy, save_pool
 from cobre.sddp.cut_pool import CutPool, CutSet
-from cobre.sddp.records import IterationRecord, PhaseTimes
+from cobre.sddp.iteration_records import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingState
 from cobre.sddp.training.visited_states import VisitedStates
 from cobre.study.preparation.fingerprint import Fingerprint

@@ -12,9 +12,7 @@ from cobre.core.arrays import Floats
 from cobre.core.confidence import half_width_95
 from cobre.core.policy_cost import CostSample, PolicyCost
 from cobre.records import dataclass
-from cobre.solver.batches import FIELDS, SolveStatistics, Work, numbers_of
-
-# The phases of a run in which LPs are solved, and what the solver did in each.
+from cobre.solver.batches import FIELDS, SolveStatistics, Work, work_vector
 
 
 class Phase(StrEnum):
@@ -30,7 +28,7 @@ PhaseStatistics = Mapping[Phase, SolveStatistics]  # a phase without a solve may
 WIDTH = len(Phase) * len(FIELDS)
 
 
-def added(parts: Iterable[PhaseStatistics]) -> dict[Phase, SolveStatistics]:
+def sum_by_phase(parts: Iterable[PhaseStatistics]) -> dict[Phase, SolveStatistics]:
     """Add the statistics of several parts of a run phase by phase."""
     total = {phase: SolveStatistics() for phase in Phase}
     for part in parts:
@@ -39,23 +37,23 @@ def added(parts: Iterable[PhaseStatistics]) -> dict[Phase, SolveStatistics]:
     return total
 
 
-def to_numbers(statistics: PhaseStatistics) -> list[float]:
+def to_vector(statistics: PhaseStatistics) -> list[float]:
     """Return `WIDTH` numbers, phase by phase: what ranks exchange and checkpoints keep."""
-    return [number for phase in Phase for number in statistics.get(phase, SolveStatistics()).numbers]
+    return [number for phase in Phase for number in statistics.get(phase, SolveStatistics()).as_vector()]
 
 
-def from_numbers(numbers: Floats) -> dict[Phase, SolveStatistics]:
-    """Return statistics by phase, from the numbers that `to_numbers` made."""
+def from_vector(numbers: Floats) -> dict[Phase, SolveStatistics]:
+    """Return statistics by phase, from the result of `to_vector`."""
     rows = np.asarray(numbers).reshape(len(Phase), len(FIELDS)).tolist()
-    return {phase: SolveStatistics.from_numbers(row) for phase, row in zip(Phase, rows, strict=True)}
+    return {phase: SolveStatistics.from_vector(row) for phase, row in zip(Phase, rows, strict=True)}
 
 
-def as_dict(statistics: PhaseStatistics) -> dict[str, Any]:
+def phases_as_dict(statistics: PhaseStatistics) -> dict[str, Any]:
     """Return the phases in which something was solved, for JSON."""
     return {str(phase): part.as_dict() for phase, part in statistics.items() if part.solves}
 
 
-_NO_WORK = tuple(SolveStatistics().numbers)
+_NO_WORK = tuple(SolveStatistics().as_vector())
 
 
 @dataclass
@@ -66,23 +64,19 @@ class SolveCounter:
 
     def add(self, phase: Phase, work: Work) -> None:
         """Add the work of one call of the solver."""
-        done = numbers_of(work)
-        self.sums[phase] = tuple(map(add, self.sums[phase], done)) if phase in self.sums else done
+        values = work_vector(work)
+        self.sums[phase] = tuple(map(add, self.sums[phase], values)) if phase in self.sums else values
 
-    @property
-    def numbers(self) -> list[float]:
-        """Statistics by phase, as `from_numbers` reads them."""
+    def as_vector(self) -> list[float]:
+        """Return statistics by phase, for `from_vector`."""
         return [number for phase in Phase for number in self.sums.get(phase, _NO_WORK)]
 
     @property
     def total(self) -> SolveStatistics:
         """Statistics of all phases together."""
-        return SolveStatistics.from_numbers(
+        return SolveStatistics.from_vector(
             [sum(column) for column in zip(*self.sums.values(), strict=True)] or _NO_WORK
         )
-
-
-# Records of a training run: one for each iteration, the same for every listener.
 
 
 @dataclass(frozen=True, slots=True)
