@@ -11,7 +11,7 @@ from cobre.cli.error_reporting import DIFFERENT, ExitCode, fail, report_errors
 from cobre.cli.setting_options import IntegerRange
 from cobre.cli.standard_streams import echo, echo_json
 from cobre.errors import CobreError, install_command
-from cobre.wording import counted
+from cobre.text import counted
 
 if TYPE_CHECKING:
     from cobre.comm.machine import Finding

@@ -10,8 +10,8 @@ import click
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.setting_options import CASE, IntegerRange, overrides_of, set_option
 from cobre.cli.standard_streams import echo
-from cobre.runs.formatting import rough_duration, size
-from cobre.wording import MAX_COUNT, counted
+from cobre.limits import MAX_COUNT
+from cobre.text import counted, duration_rounded, size
 
 if TYPE_CHECKING:
     from cobre.study.bench import Benchmark, Estimate, StageCost
@@ -107,7 +107,7 @@ def lines(case: Path, benchmark: "Benchmark", estimates: Sequence["Estimate"]) -
     return [
         f"{case}: {count} stages, {counted(benchmark.dimension, 'state variable')}",
         f"{len(sampled)} of {count - 1} stages timed backward, {counted(benchmark.paths, 'path')}, {rounds}",
-        f"took {rough_duration(benchmark.cpu_s)} of CPU time on one core, including building the LPs",
+        f"took {duration_rounded(benchmark.cpu_s)} of CPU time on one core, including building the LPs",
         "",
         *table(STAGE_HEADINGS, [stage_row(cost) for cost in sampled]),
         "  forward, backward: CPU milliseconds per solve in the last round; pivots per backward solve",
@@ -144,7 +144,7 @@ def stage_row(cost: "StageCost") -> list[str]:
 def study_row(estimate: "Estimate") -> list[str]:
     """Return the table row of an estimate; columns are those of `STUDY_HEADINGS`."""
     seconds = (estimate.iteration_s, estimate.training_s, estimate.simulation_s, estimate.total_s)
-    return [str(estimate.cores), *map(rough_duration, seconds)]
+    return [str(estimate.cores), *map(duration_rounded, seconds)]
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

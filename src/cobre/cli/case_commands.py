@@ -9,7 +9,7 @@ import click
 from cobre.cli.error_reporting import ExitCode, report_errors
 from cobre.cli.setting_options import CASE, OutputPath, combined, options_by_setting, overrides_of, set_option
 from cobre.cli.standard_streams import echo, echo_json
-from cobre.wording import as_argument
+from cobre.text import as_argument
 
 if TYPE_CHECKING:
     from cobre.bridge.conversion import DeckRequest

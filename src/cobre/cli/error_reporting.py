@@ -223,7 +223,7 @@ def _exit_codes() -> tuple[tuple[type[BaseException] | tuple[type[BaseException]
 def message_of(error: BaseException | None) -> str:
     """Return the message of an error; for a saved LP with the command that explains it."""
     from cobre.io.findings import InvalidCaseError
-    from cobre.wording import as_argument
+    from cobre.text import as_argument
 
     saved_lp = getattr(error, "saved", None)
     if isinstance(error, InvalidCaseError):

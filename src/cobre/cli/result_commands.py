@@ -14,8 +14,9 @@ from cobre.cli.setting_options import CASE, FiniteRange, IntegerRange, OutputPat
 from cobre.cli.standard_streams import echo, echo_json
 from cobre.core.bounds import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod, BoundMethodName
 from cobre.errors import install_command
+from cobre.limits import MAX_COUNT
 from cobre.runs.files import POLICY
-from cobre.wording import MAX_COUNT, counted
+from cobre.text import counted
 
 if TYPE_CHECKING:
     from cobre.runs.events import EventFollower

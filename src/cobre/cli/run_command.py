@@ -24,6 +24,7 @@ from cobre.cli.setting_options import (
     world_options,
 )
 from cobre.cli.standard_streams import echo_json, mark_output_as_optional
+from cobre.limits import MAX_COUNT
 from cobre.study.requests import (
     DEFAULT_CHECKPOINT_INTERVAL,
     DEFAULT_CHECKPOINT_SECONDS,
@@ -31,7 +32,7 @@ from cobre.study.requests import (
     RunRequest,
     TrainingRequest,
 )
-from cobre.wording import MAX_COUNT, printable
+from cobre.text import printable
 
 if TYPE_CHECKING:
     from cobre.comm import Backend

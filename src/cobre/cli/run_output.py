@@ -13,9 +13,9 @@ from typing import IO, TYPE_CHECKING, Protocol
 from cobre.cli.standard_streams import echo, echo_label
 from cobre.core.bounds import BOUND_NAMES, BoundMethod, gap_scale
 from cobre.core.verdict import ComputedBound, PathCosts
-from cobre.runs.formatting import CONTROLLED, duration, rate, short_money, size
+from cobre.runs.labels import CONTROLLED
 from cobre.runs.summary import RunSummary
-from cobre.wording import counted, gap_percent, money
+from cobre.text import counted, duration_compact, gap_percent, money, money_compact, rate, size
 
 if TYPE_CHECKING:
     from cobre.runs.events import Event
@@ -156,7 +156,7 @@ class LineProgress:
         if event["step"] == self._shown_step and event["elapsed_s"] < self._next_step_s:
             return
         self._shown_step, self._next_step_s = event["step"], event["elapsed_s"] + _STEP_INTERVAL_S
-        self._print(f"  {self._view.preparation_in_words} ({duration(event['elapsed_s'])})")
+        self._print(f"  {self._view.preparation_in_words} ({duration_compact(event['elapsed_s'])})")
 
     def _print_progress(self, event: "Event") -> None:
         """Print a line after ten seconds of an iteration and then every minute, so that logs stay short."""
@@ -167,9 +167,9 @@ class LineProgress:
         self._next_line_s = event["elapsed_s"] + _LINE_INTERVAL_S
         parts = [self._view.progress_in_words, rate(event["solves_per_s"], "LPs")]
         if (seconds_left := event.get("seconds_left")) is not None:
-            parts.append(f"{duration(seconds_left)} left")
+            parts.append(f"{duration_compact(seconds_left)} left")
         if (study_seconds_left := self._view.seconds_left) is not None and self._view.iteration_limit != 1:
-            parts.append(f"training {duration(study_seconds_left)}")
+            parts.append(f"training {duration_compact(study_seconds_left)}")
         self._print(f"  {', '.join(parts)}")
 
     def _print(self, text: str) -> None:
@@ -206,7 +206,7 @@ def _line(event: "Event") -> str:
 
 
 def _short_line(event: "Event", gap: float | None) -> str:
-    line = f"{event['iteration']:>5} {short_money(event['lower_bound']):>13}"
+    line = f"{event['iteration']:>5} {money_compact(event['lower_bound']):>13}"
     return line if gap is None else f"{line} {gap_percent(gap):>9}"
 
 

@@ -19,20 +19,19 @@ from cobre.cli.run_output import SignalWatcher, trial_advice, workers_in_words
 from cobre.core.bounds import BOUND_NAMES, BoundMethod
 from cobre.core.verdict import ComputedBound
 from cobre.runs.events import Event, number_of
-from cobre.runs.formatting import (
-    CONTROLLED,
-    NOT_A_BOUND,
-    PHASE_COLOURS,
+from cobre.runs.labels import CONTROLLED, NOT_A_BOUND, PHASE_COLOURS
+from cobre.runs.view import PHASES, RankTotal, RunView
+from cobre.text import (
     bar,
-    duration,
+    duration_compact,
     first_fitting,
+    gap_percent,
+    money,
+    money_compact,
     printable_event,
     rate,
-    short_money,
     sparkline,
 )
-from cobre.runs.view import PHASES, RankTotal, RunView
-from cobre.wording import gap_percent, money
 
 WIDE = 72
 FULL_WIDTH = 100
@@ -72,15 +71,17 @@ def _steps(view: RunView, width: int, now: float) -> RenderableType:
     """Show the phase, its progress and its duration."""
     head = Text(f"{view.phase:<{NAME_WIDTH}}", style="red" if view.failed else "green")
     if (last := view.last) is None:
-        head.append(duration(view.seconds(now)))
+        head.append(duration_compact(view.seconds(now)))
         if (seconds_left := view.seconds_left) is not None and view.iteration_limit != 1:
-            head.append(f", about {duration(seconds_left)} left for {view.iteration_limit} iterations", style="dim")
+            head.append(
+                f", about {duration_compact(seconds_left)} left for {view.iteration_limit} iterations", style="dim"
+            )
         return head
     count = f"{last['iteration']}" + (f" of {view.iteration_limit}" if view.iteration_limit else "")
     head.append(f"iteration {count}", style="bold")
-    tail = Text(f"{rate(view.iterations_per_s, 'it')}   {duration(view.seconds(now))}")
+    tail = Text(f"{rate(view.iterations_per_s, 'it')}   {duration_compact(view.seconds(now))}")
     if (seconds_left := view.seconds_left) is not None and seconds_left > 0:
-        tail.append(f", {duration(seconds_left)} left", style="dim")
+        tail.append(f", {duration_compact(seconds_left)} left", style="dim")
     room = width - len(head) - len(tail) - 2 * CELL_PADDING
     if view.resumed is not None and len(resumed := f" (resumed after {view.resumed['iteration']})") <= room:
         head.append(resumed, style="dim")
@@ -105,7 +106,7 @@ def _progress(view: RunView, room: int, now: float) -> Iterator[Text]:
     pace = f", {rate(number_of(view.progress.get('solves_per_s')), 'LPs')}"
     if (seconds_left := number_of(view.progress.get("seconds_left"))) is not None:
         seconds_left = max(0.0, seconds_left - max(0.0, now - view.last_time))
-        pace += f", {duration(seconds_left)} left"
+        pace += f", {duration_compact(seconds_left)} left"
     words = first_fitting(room - len(pace), view.progress_in_words, view.progress_in_brief)
     yield _dim(f"{'':<{NAME_WIDTH}}").append(words).append(pace, style="dim")
 
@@ -159,19 +160,19 @@ def _bound_note(bound: ComputedBound) -> str:
     """Describe a bound beside its value: the interval of a sample, else the method."""
     if bound.confidence is None:
         return BOUND_NAMES[bound.method]
-    return f"± {short_money(bound.half_width)} (estimated, {100 * bound.confidence:g} %)"
+    return f"± {money_compact(bound.half_width)} (estimated, {100 * bound.confidence:g} %)"
 
 
 def _spread(view: RunView, half_width: float | None) -> str:
     if view.is_exact:
         return "exact: all paths"
     if not view.path_costs.is_bound:
-        return f"± {short_money(half_width)} ({NOT_A_BOUND})"
+        return f"± {money_compact(half_width)} ({NOT_A_BOUND})"
     return _half_width(half_width)
 
 
 def _half_width(value: float | None) -> str:
-    return f"± {short_money(value)} (sampled, 95 %)"
+    return f"± {money_compact(value)} (sampled, 95 %)"
 
 
 def _row(name: str, value: str, note: str, note_style: str = "dim") -> RenderableType:
@@ -211,16 +212,16 @@ def _small_view(view: RunView, width: int, now: float) -> Iterator[Text]:
     """Yield the run in a few short lines, for terminals too small for the table."""
     last = view.last
     if last is None:
-        yield _cropped(f"{view.phase} {duration(view.seconds(now))}")
+        yield _cropped(f"{view.phase} {duration_compact(view.seconds(now))}")
         if view.progress is not None:
             yield _cropped(first_fitting(width - 1, view.progress_in_words, view.progress_in_brief))
         yield from _small_simulation(view)
         return
     limit = f"/{view.iteration_limit}" if view.iteration_limit else ""
-    yield _cropped(f"{view.phase} {last['iteration']}{limit}  {duration(view.seconds(now))}", "bold")
-    yield _cropped(f"lower {short_money(last['lower_bound'])}")
-    spread = " (exact)" if view.is_exact else f" ± {short_money(last['half_width'])}"
-    yield _cropped(f"{'upper' if view.path_costs.is_bound else 'mean '} {short_money(last['upper_bound'])}{spread}")
+    yield _cropped(f"{view.phase} {last['iteration']}{limit}  {duration_compact(view.seconds(now))}", "bold")
+    yield _cropped(f"lower {money_compact(last['lower_bound'])}")
+    spread = " (exact)" if view.is_exact else f" ± {money_compact(last['half_width'])}"
+    yield _cropped(f"{'upper' if view.path_costs.is_bound else 'mean '} {money_compact(last['upper_bound'])}{spread}")
     if view.gap is not None:
         yield _cropped(f"gap   {gap_percent(view.gap)}")
     yield _cropped(sparkline(view.series("lower_bound"), width - 1), "cyan")
@@ -233,7 +234,7 @@ def _small_view(view: RunView, width: int, now: float) -> Iterator[Text]:
 def _small_simulation(view: RunView) -> Iterator[Text]:
     if view.simulated is not None:
         yield _cropped(
-            f"simulated {short_money(view.simulated['mean_cost'])} ± {short_money(view.simulated['half_width'])}"
+            f"simulated {money_compact(view.simulated['mean_cost'])} ± {money_compact(view.simulated['half_width'])}"
         )
 
 

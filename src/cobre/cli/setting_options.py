@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.study.requests import with_iterations
-from cobre.wording import MAX_COUNT, MAX_THREADS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -16,7 +16,7 @@ from typing import IO, Any, Self, TextIO
 
 import click
 
-from cobre.wording import printable
+from cobre.text import printable
 
 STDOUT = 1
 STDERR = 2

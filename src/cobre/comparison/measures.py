@@ -15,8 +15,8 @@ from cobre.core.arrays import HM3_PER_M3S_HOUR, Floats
 from cobre.core.confidence import student_quantile
 from cobre.io.output.results import Columns
 from cobre.records import dataclass
-from cobre.runs.formatting import CONTROLLED, COST_COMPONENTS
-from cobre.wording import money
+from cobre.runs.labels import CONTROLLED, COST_COMPONENTS
+from cobre.text import money
 
 # The compared quantities.
 

@@ -25,7 +25,7 @@ from cobre.records import dataclass
 from cobre.runs.bit_comparison import Comparison, compare_runs
 from cobre.runs.content import IncompleteRunError
 from cobre.runs.files import MANIFEST_FILE, SIMULATION
-from cobre.runs.formatting import NEGLIGIBLE
+from cobre.runs.labels import NEGLIGIBLE
 
 if TYPE_CHECKING:
     import pyarrow as pa

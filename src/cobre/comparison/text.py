@@ -6,8 +6,8 @@ from typing import Any
 from cobre.comparison.measures import COST, is_certain
 from cobre.comparison.result import StudyComparison
 from cobre.runs.bit_comparison import Comparison
-from cobre.runs.formatting import NEGLIGIBLE, NO_VALUE, digits, scale_for
-from cobre.wording import singular
+from cobre.runs.labels import NEGLIGIBLE
+from cobre.text import NO_VALUE, digits, scale_for, singular
 
 # Formatting of the numbers of a comparison.
 

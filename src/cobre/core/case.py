@@ -16,7 +16,7 @@ from cobre.core.generic_constraints import GenericConstraints
 from cobre.core.hydro import Hydro, ProductionModels
 from cobre.core.temporal import Horizon
 from cobre.records import dataclass
-from cobre.wording import counted
+from cobre.text import counted
 
 # Columns by their names in the case format: ids int32 (null: ABSENT_ID), numbers float64 (null: NaN), dates
 # datetime64[D]. All columns have one length, and all columns of the format are there (optional ones that the file has

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, field
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from cobre.limits import MAX_COUNT
 from cobre.records import dataclass
-from cobre.wording import MAX_COUNT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from cobre.core.confidence import mean_with_half_width
 from cobre.core.policy_cost import CostSample, PolicyCost, latest_cost
 from cobre.core.setting_types import Confidence, Count, NonNegative, Positive, SampleSize, extension
 from cobre.records import dataclass
-from cobre.wording import counted, money
+from cobre.text import counted, money
 
 # Why a training run ended: a kind for programs, words for people.
 

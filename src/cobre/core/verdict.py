@@ -8,7 +8,7 @@ from typing import Any
 from cobre.core.bounds import BOUND_NAMES, DEFAULT_CONFIDENCE, BoundMethod, gap_scale, relative_gap
 from cobre.core.stopping import StopKind
 from cobre.records import dataclass
-from cobre.wording import gap_percent
+from cobre.text import gap_percent
 
 RECENT = 10
 """Iterations over which the rise of the lower bound is measured, at the most."""

@@ -18,6 +18,7 @@ from cobre.comm.config import DEFAULT_TIMEOUT_S, MAX_TCP_PORT
 from cobre.comm.launch import RankFailure, WorkerError, describe_failure, original_exception
 from cobre.core.case import Case
 from cobre.dask.placement import RankAssignment, assign_ranks, check_client
+from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy
 from cobre.records import dataclass
@@ -29,7 +30,6 @@ from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overr
 from cobre.study.results import TrainingResult
 from cobre.study.training.stop_request import StopRequest
 from cobre.study.training.train import train_rank
-from cobre.wording import MAX_COUNT, MAX_THREADS
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -28,7 +28,7 @@ from cobre.export.files import spreadsheet_text
 from cobre.export.run_tables import ExportError, RunSource
 from cobre.io.output.results import read_manifest, read_results, table_file
 from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, SIMULATION, STOCHASTIC
-from cobre.runs.formatting import unit_of_column
+from cobre.runs.labels import unit_of_column
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.simulation.supplementary_tables import (
     ENTITY_STAGES,

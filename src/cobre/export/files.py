@@ -15,9 +15,9 @@ from cobre.io.output.results import Columns, RowSource, scenario_rows
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.io.storage.atomic import WriteError, as_write_error, scratch_directory
 from cobre.io.storage.confined import create_file, make_folder, move_file
-from cobre.runs.formatting import unit_of_column
+from cobre.runs.labels import unit_of_column
 from cobre.study.dataframes import library
-from cobre.wording import printable
+from cobre.text import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from cobre.runs.trained_case import case_of_run
 from cobre.runs.view import RunView
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.preparation.prepare import prepare
-from cobre.wording import plural
+from cobre.text import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 from cobre.errors import ValidationError
 from cobre.records import dataclass
-from cobre.wording import counted
+from cobre.text import counted
 
 MAX_DETAILED = 100
 """Errors that programs get one by one; a table with a wrong column has as many as rows."""

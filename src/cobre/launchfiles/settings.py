@@ -11,8 +11,8 @@ from typing import Self
 
 from cobre.comm.config import DEFAULT_TCP_PORT, MAX_RANKS, MAX_TCP_PORT
 from cobre.errors import CobreError
+from cobre.limits import MAX_THREADS
 from cobre.records import dataclass
-from cobre.wording import MAX_THREADS
 
 DNS_LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
 CLAIM_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"

@@ -13,9 +13,9 @@ from cobre.errors import CobreError
 from cobre.io.decoding.json_documents import read_document
 from cobre.io.findings import Findings
 from cobre.io.input_files.config import read_config, with_paths_from
+from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.records import dataclass
 from cobre.runs.files import is_run_folder
-from cobre.wording import MAX_COUNT, MAX_THREADS
 
 
 class RefusedPathError(CobreError):

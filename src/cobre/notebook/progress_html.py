@@ -5,9 +5,8 @@ from html import escape
 
 from cobre.core.bounds import BOUND_NAMES
 from cobre.runs.events import Event
-from cobre.runs.formatting import duration
 from cobre.runs.view import RunView
-from cobre.wording import gap_percent, money
+from cobre.text import duration_compact, gap_percent, money
 
 CURVE_WIDTH, CURVE_HEIGHT, MAX_POINTS = 220, 36, 110
 
@@ -29,7 +28,7 @@ def _rows(view: RunView) -> dict[str, str]:
         return progress
     limit = f" of {view.iteration_limit}" if view.iteration_limit else ""
     rows = {
-        "iteration": f"{event['iteration']}{limit}, {duration(event.get('elapsed_s'))}",
+        "iteration": f"{event['iteration']}{limit}, {duration_compact(event.get('elapsed_s'))}",
         "lower bound": f"{money(event['lower_bound'])} $ {_curve(view.bounds.lower)}",
         view.path_costs.name: _upper_bound(view, event),
     }

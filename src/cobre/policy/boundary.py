@@ -38,7 +38,7 @@ from cobre.solver.batches import CutRows
 from cobre.stochastic.model import NoiseModel
 from cobre.stochastic.par.model import inflow_memory
 from cobre.stochastic.par.seasons import StagePeriods, season_cycle
-from cobre.wording import counted
+from cobre.text import counted
 
 MAX_NAMED = 12  # states or plants in a note
 

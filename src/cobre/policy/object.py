@@ -16,7 +16,7 @@ from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool, CutSet
 from cobre.sddp.iteration_records import IterationRecord
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.wording import money
+from cobre.text import money
 
 if TYPE_CHECKING:
     import pyarrow as pa

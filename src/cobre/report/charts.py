@@ -11,7 +11,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.records import dataclass
 from cobre.report.bounds import Bounds
-from cobre.runs.formatting import digits, money_in_words, scale_for
+from cobre.text import digits, money_spelled, scale_for
 
 # Colours after Okabe and Ito. In a page each is a CSS variable, with another value in dark mode.
 #
@@ -194,7 +194,7 @@ def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: 
     return Chart(
         key,
         title,
-        f"{len(costs)} scenarios cost between {money_in_words(costs.min())} and {money_in_words(costs.max())}.",
+        f"{len(costs)} scenarios cost between {money_spelled(costs.min())} and {money_spelled(costs.max())}.",
         "scenarios",
         [f"{digits(a / divisor)} to {digits(b / divisor)} {unit}" for a, b in pairwise(edges)],
         (
@@ -297,7 +297,7 @@ def bounds_chart(bounds: Bounds, key: str, title: str, *, with_paths: bool = Tru
             Series(bounds.upper_name, bounds.upper, GREY, "dots" if with_paths else "none"),
             Series("± 95 %", bounds.half_width, drawing="none"),
         )
-    first, last = money_in_words(bounds.lower[0]), money_in_words(bounds.lower[-1])
+    first, last = money_spelled(bounds.lower[0]), money_spelled(bounds.lower[-1])
     development = f"goes from {first} to {last} in {len(bounds)} iterations" if len(bounds) > 1 else f"is {last}"
     return Chart(
         key,

@@ -27,7 +27,7 @@ from cobre.report.simulated import (
     percentiles,
 )
 from cobre.report.study_facts import StudyFacts
-from cobre.runs.formatting import NEGLIGIBLE
+from cobre.runs.labels import NEGLIGIBLE
 
 # Compact encoding of numbers, which the script of the page decodes: four significant digits, deflated, in base64. Sign,
 # exponent and 13 bits of the fraction of a float32 take 3 bytes. The relative error is at most 6.1e-5.

@@ -33,7 +33,8 @@ from cobre.report.simulated import (
     fan_legend,
 )
 from cobre.report.study_facts import StudyFacts, kind_of
-from cobre.runs.formatting import scale_for, unit_of_column
+from cobre.runs.labels import unit_of_column
+from cobre.text import scale_for
 
 if TYPE_CHECKING:
     import pyarrow as pa

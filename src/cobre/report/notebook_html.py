@@ -8,8 +8,8 @@ from cobre.core.bounds import BOUND_NAMES
 from cobre.core.case import facts_table
 from cobre.report.bounds import Bounds, SimulationLike, TrainingLike, bounds_of_result
 from cobre.report.charts import legend_of
-from cobre.runs.formatting import CONTROLLED, duration_in_words, money_in_words
-from cobre.wording import gap_percent
+from cobre.runs.labels import CONTROLLED
+from cobre.text import duration_spelled, gap_percent, money_spelled
 
 
 def training_html(result: TrainingLike) -> str:
@@ -17,19 +17,19 @@ def training_html(result: TrainingLike) -> str:
     bounds = bounds_of_result(result)
     facts = {
         "iterations": f"{result.iterations} ({result.stop_reason})",
-        "training": duration_in_words(result.training_seconds),
+        "training": duration_spelled(result.training_seconds),
         "digest": result.digest[:16],
     }
     if not len(bounds):
         return _snippet("Training", facts, "")
     numbers = {
-        "lower bound": money_in_words(bounds.lower[-1]),
-        bounds.upper_name: money_in_words(bounds.upper[-1])
-        + ("" if bounds.is_exact else f" ± {money_in_words(bounds.half_width[-1])}"),
+        "lower bound": money_spelled(bounds.lower[-1]),
+        bounds.upper_name: money_spelled(bounds.upper[-1])
+        + ("" if bounds.is_exact else f" ± {money_spelled(bounds.half_width[-1])}"),
     }
     if (bound := bounds.computed) is not None:
-        spread = f" ± {money_in_words(bound.half_width)}" if bound.confidence else ""
-        numbers[BOUND_NAMES[bound.method]] = f"{money_in_words(bound.value)}{spread}"
+        spread = f" ± {money_spelled(bound.half_width)}" if bound.confidence else ""
+        numbers[BOUND_NAMES[bound.method]] = f"{money_spelled(bound.value)}{spread}"
     if bounds.gap is not None:
         limit = "" if bound is None or not bound.gap_limit else f", {bound.gap_limit}"
         numbers["gap"] = f"{gap_percent(bounds.gap)}{limit}"
@@ -43,9 +43,9 @@ def simulation_html(result: SimulationLike) -> str:
     tables = ", ".join(f"{name} ({table.num_rows:,} rows)" for name, table in result.tables.items())
     numbers = {
         "scenarios": f"{len(result.scenario_costs):,}",
-        "mean cost": f"{money_in_words(result.mean_cost)} ± {money_in_words(result.half_width)} at 95 % confidence",
+        "mean cost": f"{money_spelled(result.mean_cost)} ± {money_spelled(result.half_width)} at 95 % confidence",
         **_controlled(result),
-        "standard deviation": money_in_words(result.std_cost),
+        "standard deviation": money_spelled(result.std_cost),
         "tables": tables,
         "digest": result.digest[:16],
     }
@@ -58,7 +58,7 @@ def _controlled(result: SimulationLike) -> dict[str, str]:
     mean, half_width = result.controlled_mean_cost, result.controlled_half_width
     if mean is None or half_width is None:
         return {}
-    return {CONTROLLED: f"{money_in_words(mean)} ± {money_in_words(half_width)} at 95 % confidence"}
+    return {CONTROLLED: f"{money_spelled(mean)} ± {money_spelled(half_width)} at 95 % confidence"}
 
 
 def _drawn(bounds: Bounds) -> str:

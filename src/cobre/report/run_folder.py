@@ -32,7 +32,7 @@ from cobre.runs.files import (
 )
 from cobre.runs.run_state import RunState
 from cobre.runs.view import RunView, read_view
-from cobre.wording import as_argument, counted
+from cobre.text import as_argument, counted
 
 
 class ReportError(CobreError):

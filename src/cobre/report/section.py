@@ -9,7 +9,7 @@ from typing import Any
 
 from cobre.records import dataclass
 from cobre.report.charts import Chart, Mark, variable
-from cobre.runs import formatting
+from cobre.text import NO_VALUE, digits, duration_spelled, money_spelled, percent_spelled
 
 # Tables, whose numbers are also in the data of the page.
 
@@ -19,10 +19,10 @@ Cell = str | float | int | None
 FORMATS: Mapping[str, Callable[[Any], str]] = {
     "text": str,
     "integer": lambda value: f"{value:,}",
-    "number": formatting.digits,
-    "money": formatting.money_in_words,
-    "percent": formatting.percent_in_words,
-    "seconds": formatting.duration_in_words,
+    "number": digits,
+    "money": money_spelled,
+    "percent": percent_spelled,
+    "seconds": duration_spelled,
 }
 
 
@@ -81,7 +81,7 @@ class DataTable:
     @staticmethod
     def _cell(column: TableColumn, cell: Cell) -> str:
         scaled = cell if cell is None or isinstance(cell, str) or column.divisor == 1.0 else cell / column.divisor
-        text = formatting.NO_VALUE if scaled is None else FORMATS[column.kind](scaled)
+        text = NO_VALUE if scaled is None else FORMATS[column.kind](scaled)
         return f"<td{column.css}>{escape(text)}</td>"
 
 

@@ -11,7 +11,8 @@ from cobre.records import dataclass
 from cobre.report.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, Band, Chart, Drawing, Mark, Series
 from cobre.report.entity_rows import Columns, EntityRows, block_hours, last_block, mean_over_blocks, sum_over_blocks
 from cobre.report.study_facts import StudyFacts
-from cobre.runs.formatting import COST_COMPONENTS, MIN_COST, digits
+from cobre.runs.labels import COST_COMPONENTS, MIN_COST
+from cobre.text import digits
 
 # Percentiles over scenarios of many cells at once.
 

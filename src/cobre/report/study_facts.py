@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.runs.formatting import KINDS_BY_ID
-from cobre.wording import singular
+from cobre.runs.labels import KINDS_BY_ID
+from cobre.text import singular
 
 
 class StudyFacts:

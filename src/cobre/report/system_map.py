@@ -8,7 +8,7 @@ from typing import Any
 from cobre.records import dataclass
 from cobre.report.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, variable
 from cobre.report.study_facts import StudyFacts
-from cobre.runs.formatting import digits
+from cobre.text import digits
 
 # Layout of the plants: rivers flow to the right, tributaries join from above and below.
 

@@ -11,7 +11,7 @@ from cobre.io.output import listed_file, read_manifest
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
 from cobre.runs.files import CONVERGENCE, MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
-from cobre.runs.formatting import KINDS_BY_ID
+from cobre.runs.labels import KINDS_BY_ID
 
 if TYPE_CHECKING:
     import pyarrow as pa

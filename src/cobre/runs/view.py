@@ -13,8 +13,8 @@ from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, 
 from cobre.io.storage.confined import MAX_BYTES, read_untrusted
 from cobre.records import dataclass
 from cobre.runs.events import Event, number_of, numbered_lines
-from cobre.runs.formatting import printable_event, rough_duration, size
 from cobre.runs.run_state import LastActivity, RunState, end_state, state_of
+from cobre.text import duration_rounded, printable_event, size
 
 PHASES = ("forward", "backward", "bound", "exchange")
 RECENT = 10
@@ -273,7 +273,7 @@ class RunView:
         numbers = [number_of(found.get(name)) for name in names]
         seconds, cores, iterations, passes, cut_bytes = (0.0 if number is None else number for number in numbers)
         where = f"{cores:.0f} cores" if cores > 1 else "one core"
-        text = f"about {rough_duration(seconds)} on {where} for {iterations:.0f} iterations of {passes:.0f} paths"
+        text = f"about {duration_rounded(seconds)} on {where} for {iterations:.0f} iterations of {passes:.0f} paths"
         return f"{text}, and up to {size(int(cut_bytes))} of cuts"
 
     @property

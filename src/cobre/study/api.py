@@ -9,6 +9,7 @@ from cobre import notebook
 from cobre.comm import BackendConfig
 from cobre.core.case import Case
 from cobre.core.stopping import StoppingRule
+from cobre.limits import MAX_COUNT
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
 from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure
@@ -19,7 +20,6 @@ from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overr
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.study.training.stop_request import deliver_pending_sigterm, exit_if_terminated
 from cobre.study.training.train import train_rank
-from cobre.wording import MAX_COUNT
 
 Result = TypeVar("Result")
 ProgressCallback = Callable[[ProgressEvent], None]

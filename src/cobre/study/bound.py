@@ -32,7 +32,7 @@ from cobre.study.requests import CaseRequest
 from cobre.study.training.initial_policy import case_of_policy, difference_in_words, share_policy
 from cobre.study.training.stop_request import exit_if_terminated
 from cobre.study.training.train import training_context
-from cobre.wording import gap_percent, money
+from cobre.text import gap_percent, money
 
 NO_LOWER_BOUND = (
     "not a bound of this cost, because inflows truncated at zero depend on their past (one of the cost of inflows that "

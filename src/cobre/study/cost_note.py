@@ -11,8 +11,8 @@ from cobre.core.arrays import Floats, sum_in_order
 from cobre.core.case import Case, System
 from cobre.io.output.growing_tables import table_pieces
 from cobre.io.storage.arrow_columns import numbers_of
-from cobre.runs.formatting import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
-from cobre.wording import percent
+from cobre.runs.labels import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
+from cobre.text import percent
 
 if TYPE_CHECKING:
     import pyarrow as pa

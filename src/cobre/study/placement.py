@@ -26,11 +26,12 @@ from cobre.comm.detection import SRUN_WITH_MPI, detect, find_launch, installed_b
 from cobre.comm.factory import borrowed, create_communicator, registered_config, require_communicator, select_backend
 from cobre.comm.types import BackendKind
 from cobre.errors import CobreError
+from cobre.limits import MAX_THREADS
 from cobre.records import dataclass
 from cobre.runs.events import Event, EventListener, encode, no_events
 from cobre.study.arguments import checked_count
 from cobre.study.unchecked_config import UncheckedConfig
-from cobre.wording import MAX_THREADS, printable
+from cobre.text import printable
 
 # Arguments of scripts, checked and normalised before anything is started.
 #

@@ -12,12 +12,12 @@ from cobre.core.stopping import StopKind
 from cobre.core.verdict import BoundHistory, ComputedBound, ConvergenceVerdict, PathCosts, verdict
 from cobre.policy.object import Policy, policy_water_values, simulated_water_values
 from cobre.records import dataclass
-from cobre.runs.formatting import NOT_A_BOUND
+from cobre.runs.labels import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport, bound_history, convergence_table
 from cobre.sddp.iteration_records import IterationRecord
 from cobre.solver.batches import SolveStatistics
 from cobre.study.dataframes import as_pandas, as_polars, as_xarray, library, with_names
-from cobre.wording import gap_percent, money
+from cobre.text import gap_percent, money
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,7 @@ from cobre.study.arguments import refuse_overrides
 from cobre.study.plausibility import check_generic_numbers, check_plausibility, finding_of_note
 from cobre.study.preparation.prepare import convexity_notes
 from cobre.study.requests import Overrides
-from cobre.wording import counted
+from cobre.text import counted
 
 NOISE_MODEL = error_code("noise-model", Layer.MEANING, "{reason}", remedy="correct the data of this model")
 

@@ -11,10 +11,20 @@ from textual_plotext import PlotextPlot
 
 from cobre.records import dataclass
 from cobre.runs.events import Event, number_of
-from cobre.runs.formatting import PHASE_COLOURS, bar, duration, first_fitting, rate, short_money, vertical_bar
+from cobre.runs.labels import PHASE_COLOURS
 from cobre.runs.run_state import RunState
 from cobre.runs.view import PHASES, RankTotal, RunView
-from cobre.wording import gap_percent, money, printable
+from cobre.text import (
+    bar,
+    duration_compact,
+    first_fitting,
+    gap_percent,
+    money,
+    money_compact,
+    printable,
+    rate,
+    vertical_bar,
+)
 
 COLOURS = {
     RunState.RUNNING: "green",
@@ -31,7 +41,7 @@ def status_line(view: RunView, folder: Path, state: RunState, width: int, *, is_
     """Return the state in one line; a path that is too long is shortened to its last name."""
     text = Text(no_wrap=True, overflow="ellipsis").append(f" {state.words} ", style=f"reverse {COLOURS[state]}")
     tail = Text(f"  {view.phase}" if state is RunState.RUNNING else "")
-    tail.append(f"  {duration(_seconds(view, state))}", style="dim")
+    tail.append(f"  {duration_compact(_seconds(view, state))}", style="dim")
     if is_paused:
         tail.append("  paused", style="bold yellow")
     case = str(view.started.get("case", folder))
@@ -104,7 +114,7 @@ def killed_hint(view: RunView) -> str:
 
 
 def _ago(view: RunView) -> str:
-    return duration(max(0.0, time.time() - view.last_time))
+    return duration_compact(max(0.0, time.time() - view.last_time))
 
 
 def _append_rows(text: Text, rows: Iterable[tuple[str, str]]) -> Text:
@@ -115,7 +125,7 @@ def _append_rows(text: Text, rows: Iterable[tuple[str, str]]) -> Text:
 
 def _dollars(value: float | None, room: int) -> str:
     """Format an amount in $ with as many digits as there is room for."""
-    return first_fitting(room, f"{money(value)} $", f"{money(value, 0)} $", short_money(value))
+    return first_fitting(room, f"{money(value)} $", f"{money(value, 0)} $", money_compact(value))
 
 
 def plain_panels(view: RunView, folder: Path) -> str:
@@ -134,7 +144,7 @@ def _rows_of_later_phases(view: RunView, room: int) -> list[tuple[str, str]]:
         full, brief = (text.partition(": ")[2] for text in (view.progress_in_words, view.progress_in_brief))
         rows.append(("now", first_fitting(room, full, brief, brief.replace(" pass", ""))[: max(0, room)]))
     if view.seconds_left:
-        rows.append(("left", duration(view.seconds_left)))
+        rows.append(("left", duration_compact(view.seconds_left)))
     if view.simulated is not None:
         rows.append(("simulated", _dollars(view.simulated.get("mean_cost"), room)))
     if view.is_simulation_only and view.simulated is not None:
@@ -300,7 +310,7 @@ def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
         case "simulation_finished":
             return f"simulated {event.get('scenarios')} scenarios: mean {money(event.get('mean_cost'))} $"
         case "run_finished":
-            return f"ended after {duration(event.get('seconds'))}"
+            return f"ended after {duration_compact(event.get('seconds'))}"
         case "run_failed":
             return f"failed: {event.get('error')}"
         case _:
@@ -311,7 +321,7 @@ def _checkpoint_text(event: Event) -> str:
     """Describe a checkpoint that was written, or that training continues from."""
     if event["event"] == "resumed":
         return f"resumed after iteration {event.get('iteration')}"
-    return f"checkpoint of iteration {event.get('iteration')} in {duration(event.get('seconds'))}"
+    return f"checkpoint of iteration {event.get('iteration')} in {duration_compact(event.get('seconds'))}"
 
 
 def _step(event: Event) -> str:
@@ -331,4 +341,4 @@ def _start(event: Event) -> str:
 def _iteration(event: Event) -> str:
     """Describe an iteration in less than half of 80 columns; the gap stands for the upper bound."""
     gap = number_of(event.get("gap"))
-    return f"{event.get('iteration'):>3}  {short_money(event.get('lower_bound'))}, gap {gap_percent(gap)}"
+    return f"{event.get('iteration'):>3}  {money_compact(event.get('lower_bound'))}, gap {gap_percent(gap)}"

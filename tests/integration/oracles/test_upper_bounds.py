@@ -16,7 +16,7 @@ from shared_systems import reservoirs
 from small_system import write_case
 
 import cobre
-from cobre.wording import gap_percent
+from cobre.text import gap_percent
 
 ABOVE = 1e-9  # relative to the optimum: within the tolerances of the LPs
 PATIENT = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -19,7 +19,7 @@ from cobre.core.confidence import mean_with_half_width
 from cobre.io.output import ResultsError
 from cobre.io.output.results import RowsInMemory, describe_table
 from cobre.report.study_facts import StudyFacts
-from cobre.runs.formatting import COST_COMPONENTS
+from cobre.runs.labels import COST_COMPONENTS
 
 
 def table(run, name):

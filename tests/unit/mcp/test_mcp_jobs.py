@@ -4,12 +4,12 @@ import pytest
 from pydantic import TypeAdapter
 
 from cobre.comm.cores import usable_cores
+from cobre.limits import MAX_COUNT, MAX_THREADS
 from cobre.mcp.jobs import JobError, Jobs, StudyRequest
 from cobre.mcp.tools import Tools
 from cobre.study.output.output_lock import output_lock
 from cobre.study.output.previous_run import OutputHoldsRunError
 from cobre.study.placement import WorldRequest
-from cobre.wording import MAX_COUNT, MAX_THREADS
 
 
 @pytest.fixture

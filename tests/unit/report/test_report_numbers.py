@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 from report_page import data_of, explored, series
 
-from cobre.runs.formatting import NEGLIGIBLE, digits, duration_in_words, money_in_words, percent_in_words, scale_for
+from cobre.runs.labels import NEGLIGIBLE
 
 FOUR_DIGITS = 7e-5
 
@@ -209,17 +209,3 @@ def test_work_of_the_solver(data, finished_run, rows):
     summary = json.loads((finished_run / "summary.json").read_text())["solver"]
     assert [work["solves"] for work in summary.values()] == [row[0] for row in found.values()]
     assert [work["pivots"] for work in summary.values()] == [row[1] for row in found.values()]
-
-
-def test_numbers_as_people_read_them():
-    assert money_in_words(184_764_509.0) == "184.8 million $"
-    assert money_in_words(7_306_877_706.0) == "7.307 billion $"
-    assert money_in_words(4794.0) == "4,794 $"
-    assert money_in_words(-6_510_000.0) == "-6.510 million $"
-    assert money_in_words(float("nan")) == "unknown"
-    assert digits(0.0) == "0"
-    assert percent_in_words(0.0289) == "2.89 %"
-    assert percent_in_words(1e-6) == "< 0.01 %"
-    assert duration_in_words(3725) == "1 h 02 min"
-    assert duration_in_words(61) == "1 min 01 s"
-    assert scale_for(45_000, "MW") == (1000, "GW")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.runs.formatting import COST_COMPONENTS, unit_of_column
+from cobre.runs.labels import COST_COMPONENTS, unit_of_column
 from cobre.sddp.simulation.tables import ANTICIPATED_COST, COMPONENTS
 
 UNITS = {

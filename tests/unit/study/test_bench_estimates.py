@@ -11,13 +11,13 @@ from cobre.cli.bench_command import memory, usual_cores
 from cobre.cli.main import main
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
-from cobre.runs.formatting import rough_duration, size
 from cobre.solver.batches import SolveStatistics
 from cobre.study.bench import Benchmark, StageCost, bench_case, sampled_stages
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.training.train import train_study
+from cobre.text import duration_rounded, size
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_usual_cores_are_no_more_than_there_is_work_for():
 
 
 def test_durations():
-    assert [rough_duration(seconds) for seconds in (0.0123, 119.0, 3000.0, 9000.0)] == [
+    assert [duration_rounded(seconds) for seconds in (0.0123, 119.0, 3000.0, 9000.0)] == [
         "0.0123 s",
         "119 s",
         "50 min",

@@ -29,7 +29,7 @@ from cobre.io.validation.rules import (
     require_not_negative,
     rule,
 )
-from cobre.wording import counted
+from cobre.text import counted
 
 Dated = Stage | PreStudyStage
 MIN_STAGES: Final = 2

@@ -36,7 +36,7 @@ from cobre.io.validation.rules import (
     repeats,
     rule,
 )
-from cobre.wording import counted
+from cobre.text import counted
 
 HISTORY = SCENARIOS["inflow_history"]
 STATISTICS = SCENARIOS["inflow_seasonal_stats"]

@@ -9,9 +9,9 @@ from typing import Any
 from cobre.core.confidence import half_width_95
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import DataTable, Section, TableColumn, with_code
-from cobre.runs.formatting import CONTROLLED, NO_VALUE, duration_in_words, money_in_words
+from cobre.runs.labels import CONTROLLED
 from cobre.runs.run_state import RunState
-from cobre.wording import gap_percent
+from cobre.text import NO_VALUE, duration_spelled, gap_percent, money_spelled
 
 _BOUND_TITLES = {
     "enumeration": ("Upper bound", "exact cost of the policy"),
@@ -25,12 +25,12 @@ def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     bound = run.bounds.computed
     if bound is None:
         cost, remark = run.bounds.single_path_cost, "from one path: no confidence interval"
-        return [] if cost is None else [(_BOUND_TITLES["sampled"][0], money_in_words(cost), remark)]
+        return [] if cost is None else [(_BOUND_TITLES["sampled"][0], money_spelled(cost), remark)]
     title, kind = _BOUND_TITLES[bound.method]
     if bound.confidence:
-        kind = f"± {money_in_words(bound.half_width)}, {100 * bound.confidence:g} % confidence; {kind}"
+        kind = f"± {money_spelled(bound.half_width)}, {100 * bound.confidence:g} % confidence; {kind}"
     kind += ", from below: not a bound" if bound.is_estimate else ""
-    return [(title, money_in_words(bound.value), kind)]
+    return [(title, money_spelled(bound.value), kind)]
 
 
 def banner(run: RunFolder) -> str:
@@ -96,18 +96,18 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
         return [_stored_bound_tile(run)]
     half_width = bounds.half_width[-1]
     spread = (
-        f"± {money_in_words(half_width)}, 95 % confidence"
+        f"± {money_spelled(half_width)}, 95 % confidence"
         if math.isfinite(half_width) and half_width > 0
         else "of the last iteration"
     )
     return [
         (
             "Lower bound",
-            money_in_words(bounds.lower[-1]),
+            money_spelled(bounds.lower[-1]),
             f"after {bounds.iteration[-1]} iteration{'' if bounds.iteration[-1] == 1 else 's'}",
         ),
         ("Gap", *_gap_tile(run)),
-        (bounds.upper_name.capitalize(), money_in_words(bounds.upper[-1]), spread),
+        (bounds.upper_name.capitalize(), money_spelled(bounds.upper[-1]), spread),
     ]
 
 
@@ -128,7 +128,7 @@ def _stored_bound_tile(run: RunFolder) -> tuple[str, str, str]:
     bound, iterations = run.summary.get("lower_bound"), run.summary.get("iterations")
     if isinstance(bound, int | float):
         after = f", {iterations} iterations" if iterations else ""
-        return "Lower bound", money_in_words(float(bound)), f"of the stored policy{after}"
+        return "Lower bound", money_spelled(float(bound)), f"of the stored policy{after}"
     if run.simulated is not None:
         return "Lower bound", NO_VALUE, "a stored policy was simulated"
     return "Lower bound", NO_VALUE, "no iteration yet"
@@ -139,11 +139,11 @@ def _simulation_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
         return []
     costs = run.simulated.scenario_costs()
     half_width = half_width_95(costs.std(ddof=1), len(costs)) if len(costs) > 1 else 0.0
-    tile = ("Simulated cost", money_in_words(costs.mean()), f"± {money_in_words(half_width)}, {len(costs)} scenarios")
+    tile = ("Simulated cost", money_spelled(costs.mean()), f"± {money_spelled(half_width)}, {len(costs)} scenarios")
     if (controlled := run.controlled_cost) is None:
         return [tile]
     mean, half_width = controlled
-    return [tile, ("Controlled cost", money_in_words(mean), f"± {money_in_words(half_width)}, {CONTROLLED}")]
+    return [tile, ("Controlled cost", money_spelled(mean), f"± {money_spelled(half_width)}, {CONTROLLED}")]
 
 
 def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
@@ -153,7 +153,7 @@ def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     seconds = run.summary.get("training_seconds")
     if not isinstance(seconds, int | float):
         seconds = run.log.iterations[-1].get("elapsed_s", 0.0) if run.log.iterations else None
-    return [("Training", duration_in_words(float(seconds)), ranks_text)] if seconds else []
+    return [("Training", duration_spelled(float(seconds)), ranks_text)] if seconds else []
 
 
 def subtitle(run: RunFolder) -> str:

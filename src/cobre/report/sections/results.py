@@ -26,7 +26,8 @@ from cobre.report.section import Cell, DataTable, Section, TableColumn
 from cobre.report.simulated import PERCENTILES, QUANTITIES, Fan, SimulationTables, congestion, fan_chart
 from cobre.report.study_facts import StudyFacts
 from cobre.report.system_map import system_map
-from cobre.runs.formatting import NEGLIGIBLE, scale_for
+from cobre.runs.labels import NEGLIGIBLE
+from cobre.text import scale_for
 
 # The section on costs of the simulated scenarios.
 

@@ -13,7 +13,7 @@ const charts = (() => {
     return made;
   };
 
-  /* Numbers, in the form of runs/formatting.py. */
+  /* Numbers, in the form of cobre/text.py. */
   const digits = (value, significant = 4) => {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";
     if (value === 0) return "0";

@@ -12,7 +12,7 @@ from cobre.errors import OutputError
 from cobre.io.storage.atomic import as_write_error, check_writable, cleanup, remove_leftovers
 from cobre.io.storage.confined import no_links_below, open_own, remove_file
 from cobre.runs.files import LOCK_FILE
-from cobre.wording import printable
+from cobre.text import printable
 
 LOCK_ATTEMPTS = 10
 LOCK_PAUSE_S = 0.02

@@ -32,7 +32,7 @@ from cobre.runs.view import RunView
 from cobre.study.requests import RunRequest
 from cobre.study.training.checkpoints import list_checkpoints
 from cobre.study.unchecked_config import UncheckedConfig
-from cobre.wording import counted
+from cobre.text import counted
 
 _WRITTEN_BY_EVERY_RUN = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
 _WRITTEN_BY_NEW_TRAININGS = (STUDY_FILE, TRAINING, STATES, STOCHASTIC, HYDRO_MODELS, FAILURES, CHECKPOINTS)

@@ -14,7 +14,7 @@ from cobre.sddp.training.measurements import least_traffic, total_traffic
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.results import SimulationResult
 from cobre.study.training.train import TrainedStudy
-from cobre.wording import counted, percent
+from cobre.text import counted, percent
 
 
 def summarize_run(

@@ -22,7 +22,7 @@ from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer
 from cobre.comm.types import MAX_SELECT_S
-from cobre.wording import printable
+from cobre.text import printable
 
 # A connection that the coordinator has accepted but not yet authenticated: bounded memory, bounded time.
 

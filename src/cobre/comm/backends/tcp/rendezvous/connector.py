@@ -28,7 +28,7 @@ from cobre.comm.backends.tcp.wire.protocol import ProtocolError
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer, RendezvousAbandonedError
-from cobre.wording import printable
+from cobre.text import printable
 
 TLS_RECORDS = (TLS_ALERT, TLS_HANDSHAKE)
 CONNECT_S = 5.0  # per address: a firewall that drops packets must not prevent an attempt at the next address

@@ -35,7 +35,7 @@ from cobre.comm.backends.tcp.wire.protocol import (
 )
 from cobre.comm.config import TcpConfig
 from cobre.comm.errors import InitializationFailedError, Peer
-from cobre.wording import printable
+from cobre.text import printable
 
 HANDSHAKE_S = 5.0  # for one handshake, at either end; then the connection is dropped
 COORDINATOR_TAGS: Mapping[int, int] = {tag: HANDSHAKE_LIMITS[tag] for tag in (Tag.HELLO, Tag.PROOF)}
