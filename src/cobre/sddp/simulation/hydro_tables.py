@@ -1,7 +1,5 @@
 """Tables of hydro plants and of water in transit."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints
@@ -9,6 +7,7 @@ from cobre.core.case import ABSENT_ID
 from cobre.core.stage_data import IN_TRANSIT, StateSlot
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.tables import (
+    ColumnsByName,
     ResultTable,
     StageOutcome,
     StageRows,
@@ -53,44 +52,53 @@ HYDRO_BUS_GENERATION = ResultTable(
 )
 
 
-def read_hydros(outcome: StageOutcome) -> Iterator[Floats]:
-    """Yield the columns in the order of the table, a few at a time: they are most of what a stage decides."""
-    plan = outcome.lp.plan
-    for group in (_water, _power, _slacks):
-        for numbers in group(outcome):
-            yield np.broadcast_to(numbers, (outcome.scenarios, plan.num_hydros, plan.num_blocks))
-
-
-def _water(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_water(outcome: StageOutcome) -> ColumnsByName:
+    """Return flows and storage of hydro plants."""
     plan, columns = outcome.lp.plan, outcome.lp.columns
     n = plan.num_hydros
     turbined = sum_into(outcome.values(columns.turbined), plan.pair_hydro, n)
     spilled, diverted = outcome.values(columns.spilled), outcome.values(columns.diverted)
-    arriving = sum_into(diverted, plan.topology.diversion_target, n)
     natural = outcome.inflow[:, :, None]
     # At the beginning and the end of the stage, or of every block when blocks follow one another.
-    last = outcome.values(outcome.lp.columns.storage)
+    last = outcome.values(columns.storage)
     first = np.concatenate([outcome.storage[:, :, None], last[:, :, :-1]], axis=2)
-    return (
-        turbined,
-        spilled,
-        turbined + spilled,
-        outcome.by_block(columns.evaporated),
-        arriving,
-        diverted,
-        natural,
-        natural,
-        first,
-        last,
+    return _in_every_block(
+        outcome,
+        {
+            "turbined_m3s": turbined,
+            "spillage_m3s": spilled,
+            "outflow_m3s": turbined + spilled,
+            "evaporation_m3s": outcome.by_block(columns.evaporated),
+            "diverted_inflow_m3s": sum_into(diverted, plan.topology.diversion_target, n),
+            "diverted_outflow_m3s": diverted,
+            "incremental_inflow_m3s": natural,
+            "inflow_m3s": natural,
+            "storage_initial_hm3": first,
+            "storage_final_hm3": last,
+        },
     )
 
 
-def _power(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_hydro_power(outcome: StageOutcome) -> ColumnsByName:
+    """Return power, energy, spillage cost and water value of hydro plants."""
     plan, columns = outcome.lp.plan, outcome.lp.columns
     power = sum_into(pair_generation(outcome), plan.pair_hydro, plan.num_hydros)
-    spillage_cost = outcome.values(columns.spilled) * (plan.data.hydro.spillage_cost[:, None] * plan.hours)
-    # One more hm3 on the right side of the balance changes the cost by its dual; water is worth what it saves.
-    return power, power * plan.hours, spillage_cost, 0.0 - outcome.duals(outcome.lp.water.balance)
+    return _in_every_block(
+        outcome,
+        {
+            "generation_mw": power,
+            "generation_mwh": power * plan.hours,
+            "spillage_cost": outcome.values(columns.spilled) * (plan.data.hydro.spillage_cost[:, None] * plan.hours),
+            # One more hm3 on the right side of the balance changes the cost by its dual; water is worth what it saves.
+            "water_value_per_hm3": 0.0 - outcome.duals(outcome.lp.water.balance),
+        },
+    )
+
+
+def _in_every_block(outcome: StageOutcome, columns: ColumnsByName) -> ColumnsByName:
+    """Return S x N x K: values of the whole stage are repeated in every block."""
+    shape = (outcome.scenarios, outcome.lp.plan.num_hydros, outcome.lp.plan.num_blocks)
+    return {name: np.broadcast_to(values, shape) for name, values in columns.items()}
 
 
 def pair_generation(outcome: StageOutcome) -> Floats:
@@ -100,30 +108,38 @@ def pair_generation(outcome: StageOutcome) -> Floats:
     return by_rate + outcome.values(columns.generation)
 
 
-def _slacks(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_hydro_slacks(outcome: StageOutcome) -> ColumnsByName:
+    """Return violations of limits of hydro plants."""
     plan, columns = outcome.lp.plan, outcome.lp.columns
     owner, n = plan.pair_hydro, plan.num_hydros
     turbined = outcome.values(columns.turbined_below)
     generation = outcome.values(columns.generation_below)
-    return (
-        turbined + sum_into(outcome.values(columns.group_turbined_below), owner, n),
-        outcome.values(columns.outflow_below),
-        outcome.values(columns.outflow_above),
-        generation + sum_into(outcome.values(columns.group_generation_below), owner, n),
-        outcome.by_block(columns.storage_below),
-        outcome.by_block(columns.filling_below),
-        outcome.by_block(columns.evaporation_more),
-        outcome.by_block(columns.evaporation_less),
-        outcome.by_block(columns.inflow_slack),
-        outcome.by_block(columns.withdrawal_more),
-        outcome.by_block(columns.withdrawal_less),
+    return _in_every_block(
+        outcome,
+        {
+            "turbined_slack_m3s": turbined + sum_into(outcome.values(columns.group_turbined_below), owner, n),
+            "outflow_slack_below_m3s": outcome.values(columns.outflow_below),
+            "outflow_slack_above_m3s": outcome.values(columns.outflow_above),
+            "generation_slack_mw": generation + sum_into(outcome.values(columns.group_generation_below), owner, n),
+            "storage_violation_below_hm3": outcome.by_block(columns.storage_below),
+            "filling_target_violation_hm3": outcome.by_block(columns.filling_below),
+            "evaporation_violation_pos_m3s": outcome.by_block(columns.evaporation_more),
+            "evaporation_violation_neg_m3s": outcome.by_block(columns.evaporation_less),
+            "inflow_nonnegativity_slack_m3s": outcome.by_block(columns.inflow_slack),
+            "water_withdrawal_violation_pos_m3s": outcome.by_block(columns.withdrawal_more),
+            "water_withdrawal_violation_neg_m3s": outcome.by_block(columns.withdrawal_less),
+        },
     )
 
 
-def read_hydro_bus_generation(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_hydro_bus_generation(outcome: StageOutcome) -> ColumnsByName:
     """Return flow and power of the machines that feed one bus."""
     power = pair_generation(outcome)
-    return outcome.values(outcome.lp.columns.turbined), power, power * outcome.lp.plan.hours
+    return {
+        "turbined_m3s": outcome.values(outcome.lp.columns.turbined),
+        "generation_mw": power,
+        "generation_mwh": power * outcome.lp.plan.hours,
+    }
 
 
 # Tables of water in transit: arrivals by stage, and the last releases, which a following study starts from.
@@ -145,7 +161,7 @@ def transit_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
     )
 
 
-def read_transit(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_transit(outcome: StageOutcome) -> ColumnsByName:
     """Return hm3 in transit when the stage ends, and arrivals during the stage in the row of the nearest volume."""
     lp, index = outcome.lp, outcome.lp.plan.state_index
     columns = dict(zip(lp.plan.layout.decided_of(IN_TRANSIT), lp.columns.in_transit.tolist(), strict=True))
@@ -158,7 +174,7 @@ def read_transit(outcome: StageOutcome) -> tuple[Floats, ...]:
             volume[:, position] = outcome.state[:, farther]
         if slot.distance == 1:
             arrived[:, position] = outcome.state[:, index.component_of(slot)]
-    return volume, arrived
+    return {"in_transit_volume_hm3": volume, "delayed_arrival_hm3": arrived}
 
 
 def seed_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
@@ -170,13 +186,13 @@ def seed_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
     return StageRows(SEED, {"block_id": block, "hydro_id": hydro_ids[hydros], "start_date": start, "end_date": end})
 
 
-def read_seed(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_seed(outcome: StageOutcome) -> ColumnsByName:
     """Return the mean release of the stage, m3/s, which a following study starts from."""
     plan, columns = outcome.lp.plan, outcome.lp.columns
     released = outcome.values(columns.spilled)
     released = released + sum_into(outcome.values(columns.turbined), plan.pair_hydro, plan.num_hydros)
     mean = running_sum(released * (plan.hours / plan.total_hours))
-    return (mean[:, plan.data.transit.hydro[plan.data.transit.arrives_after_study]],)
+    return {"value_m3s": mean[:, plan.data.transit.hydro[plan.data.transit.arrives_after_study]]}
 
 
 def _slots(lp: StageLp) -> list[StateSlot]:

@@ -18,9 +18,11 @@ from cobre.sddp.simulation.hydro_tables import (
     HYDRO_BUS_GENERATION,
     HYDROS,
     read_hydro_bus_generation,
-    read_hydros,
+    read_hydro_power,
+    read_hydro_slacks,
     read_seed,
     read_transit,
+    read_water,
     seed_rows,
     transit_rows,
 )
@@ -62,26 +64,25 @@ class StageExtractor:
         self.stage_id = lp.plan.data.stage.id
         costs = CostReader(lp, discount_factor)
         rows = StageRows(costs.format, {"block_id": np.array([ABSENT_ID], np.int32)})
-        self._parts: list[tuple[StageRows, Reader]] = [(rows, costs.read)]
-        for table, entities, reader in _by_entity(lp, ids):
+        self._tables: list[tuple[StageRows, tuple[Reader, ...]]] = [(rows, (costs.read,))]
+        for table, entities, readers in _by_entity(lp, ids):
             if len(entities[0]):
-                self._parts.append((rows_by_block(table, entities, lp.plan.num_blocks), reader))
+                self._tables.append((rows_by_block(table, entities, lp.plan.num_blocks), readers))
         if lp.plan.data.generic_rows:
-            self._parts.append((violation_rows(lp), read_violations))
-        lanes = lane_rows(lp, _int32(ids.thermals))
+            self._tables.append((violation_rows(lp), (read_violations,)))
         hydros = _int32(ids.hydros)
-        for rows, read in (
-            (lanes, read_lanes),
+        for rows, reader in (
+            (lane_rows(lp, _int32(ids.thermals)), read_lanes),
             (transit_rows(lp, hydros), read_transit),
             (seed_rows(lp, hydros), read_seed),
         ):
             if rows.count:
-                self._parts.append((rows, read))
+                self._tables.append((rows, (reader,)))
 
     @property
     def rows(self) -> tuple[StageRows, ...]:
         """The rows of one scenario, table by table."""
-        return tuple(rows for rows, _ in self._parts)
+        return tuple(rows for rows, _ in self._tables)
 
     @property
     def width(self) -> int:
@@ -91,10 +92,15 @@ class StageExtractor:
     def read(self, outcome: StageOutcome) -> Floats:
         """Return S x width: the tables side by side, each column after column."""
         numbers, at = np.empty((outcome.scenarios, self.width)), 0
-        for rows, reader in self._parts:
-            for _, column in zip(rows.format.numbers, reader(outcome), strict=True):
-                numbers[:, at : at + rows.count] = column.reshape(outcome.scenarios, rows.count)
-                at += rows.count
+        for rows, readers in self._tables:
+            starts = {name: at + column * rows.count for column, name in enumerate(rows.format.numbers)}
+            for reader in readers:
+                for name, values in reader(outcome).items():
+                    start = starts.pop(name)
+                    numbers[:, start : start + rows.count] = values.reshape(outcome.scenarios, rows.count)
+            if starts:
+                raise LookupError(f"no reader returns {', '.join(starts)} of the table {rows.format.name}")
+            at += rows.width
         return numbers
 
     def split(self, numbers: Floats) -> Iterator[tuple[StageRows, Floats]]:
@@ -106,20 +112,20 @@ class StageExtractor:
             at += rows.width
 
 
-def _by_entity(lp: StageLp, ids: EntityIds) -> Iterator[tuple[ResultTable, tuple[Ints, ...], Reader]]:
+def _by_entity(lp: StageLp, ids: EntityIds) -> Iterator[tuple[ResultTable, tuple[Ints, ...], tuple[Reader, ...]]]:
     plan = lp.plan
     hydros, buses = _int32(ids.hydros), _int32(ids.buses)
-    yield HYDROS, (hydros,), read_hydros
-    yield HYDRO_BUS_GENERATION, (hydros[plan.pair_hydro], buses[plan.pair_bus]), read_hydro_bus_generation
+    yield HYDROS, (hydros,), (read_water, read_hydro_power, read_hydro_slacks)
+    yield HYDRO_BUS_GENERATION, (hydros[plan.pair_hydro], buses[plan.pair_bus]), (read_hydro_bus_generation,)
     if plan.has_commitments:
-        yield ANTICIPATED_THERMALS, (_int32(ids.thermals),), read_anticipated_thermals
+        yield ANTICIPATED_THERMALS, (_int32(ids.thermals),), (read_anticipated_thermals,)
     else:
-        yield THERMALS, (_int32(ids.thermals),), read_thermals
-    yield BUSES, (buses,), read_buses
-    yield EXCHANGES, (_int32(ids.lines),), read_exchanges
-    yield NON_CONTROLLABLES, (_int32(ids.non_controllables),), read_non_controllables
-    yield CONTRACTS, (_int32(ids.contracts),), read_contracts
-    yield PUMPING_STATIONS, (_int32(ids.pumping_stations),), read_pumping_stations
+        yield THERMALS, (_int32(ids.thermals),), (read_thermals,)
+    yield BUSES, (buses,), (read_buses,)
+    yield EXCHANGES, (_int32(ids.lines),), (read_exchanges,)
+    yield NON_CONTROLLABLES, (_int32(ids.non_controllables),), (read_non_controllables,)
+    yield CONTRACTS, (_int32(ids.contracts),), (read_contracts,)
+    yield PUMPING_STATIONS, (_int32(ids.pumping_stations),), (read_pumping_stations,)
 
 
 def _int32(ids: tuple[int, ...]) -> Ints:

@@ -3,7 +3,7 @@
 Rows are ordered by scenario, stage, entity and block. Ids are int32 (null: ABSENT_ID), numbers float64.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 
 import numpy as np
@@ -167,9 +167,9 @@ def rows_by_block(format: ResultTable, entity_ids: tuple[Ints, ...], num_blocks:
 
 # Thermal plants, buses, lines, sources, contracts and pumping stations.
 
-# From the outcome of a stage to one array, S x entities x K, for each number of a table.
-Reader = Callable[[StageOutcome], Iterable[Floats]]
-
+# From the outcome of a stage to arrays, S x entities x K, of some or all columns of a table.
+ColumnsByName = dict[str, Floats]
+Reader = Callable[[StageOutcome], ColumnsByName]
 
 THERMALS = ResultTable("thermals", ("thermal_id",), ("generation_mw", "generation_mwh", "generation_cost"))
 
@@ -208,42 +208,62 @@ PUMPING_STATIONS = ResultTable(
 )
 
 
-def read_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_thermals(outcome: StageOutcome) -> ColumnsByName:
     """Return power, energy and generation cost of thermal plants by block."""
     plan = outcome.lp.plan
     power = outcome.values(outcome.lp.columns.thermal)
     energy = power * plan.hours
-    return power, energy, energy * plan.data.thermal.cost
+    return {"generation_mw": power, "generation_mwh": energy, "generation_cost": energy * plan.data.thermal.cost}
 
 
-def read_buses(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_buses(outcome: StageOutcome) -> ColumnsByName:
     """Return load, deficit, excess, and the marginal cost of energy, $/MWh."""
     plan, columns = outcome.lp.plan, outcome.lp.columns
     load = outcome.load[:, :, None] * plan.data.bus.load_factor
     deficit = running_sum(np.moveaxis(outcome.values(columns.deficit), 2, 3))
     excess = outcome.values(columns.excess)
-    price = outcome.duals(outcome.lp.power.balance) / plan.hours
-    return load, load * plan.hours, deficit, deficit * plan.hours, excess, excess * plan.hours, price
+    return {
+        "load_mw": load,
+        "load_mwh": load * plan.hours,
+        "deficit_mw": deficit,
+        "deficit_mwh": deficit * plan.hours,
+        "excess_mw": excess,
+        "excess_mwh": excess * plan.hours,
+        "spot_price": outcome.duals(outcome.lp.power.balance) / plan.hours,
+    }
 
 
-def read_exchanges(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_exchanges(outcome: StageOutcome) -> ColumnsByName:
     """Return flows as they enter a line, and losses as the LP counts them."""
     plan, columns, line = outcome.lp.plan, outcome.lp.columns, outcome.lp.plan.data.line
     direct, reverse = outcome.values(columns.direct), outcome.values(columns.reverse)
     net, both = direct - reverse, direct + reverse
     lost = both * line.loss_fraction[:, None]
-    cost = both * (line.exchange_cost[:, None] * plan.hours)
-    return direct, reverse, net, net * plan.hours, lost, lost * plan.hours, cost
+    return {
+        "direct_flow_mw": direct,
+        "reverse_flow_mw": reverse,
+        "net_flow_mw": net,
+        "net_flow_mwh": net * plan.hours,
+        "losses_mw": lost,
+        "losses_mwh": lost * plan.hours,
+        "exchange_cost": both * (line.exchange_cost[:, None] * plan.hours),
+    }
 
 
-def read_non_controllables(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_non_controllables(outcome: StageOutcome) -> ColumnsByName:
     """Return generation and availability of sources."""
     plan, source = outcome.lp.plan, outcome.lp.plan.data.source
     power = outcome.values(outcome.lp.columns.source)
     available = available_mw(outcome)
     curtailed = available - power
-    cost = curtailed * (source.curtailment_cost[:, None] * plan.hours)
-    return power, power * plan.hours, available, curtailed, curtailed * plan.hours, cost
+    return {
+        "generation_mw": power,
+        "generation_mwh": power * plan.hours,
+        "available_mw": available,
+        "curtailment_mw": curtailed,
+        "curtailment_mwh": curtailed * plan.hours,
+        "curtailment_cost": curtailed * (source.curtailment_cost[:, None] * plan.hours),
+    }
 
 
 def available_mw(outcome: StageOutcome) -> Floats:
@@ -253,20 +273,30 @@ def available_mw(outcome: StageOutcome) -> Floats:
     return outcome.availability[:, :, None] * most
 
 
-def read_contracts(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_contracts(outcome: StageOutcome) -> ColumnsByName:
     """Return power bought or sold; a negative cost is revenue."""
     plan = outcome.lp.plan
     power = outcome.values(outcome.lp.columns.contract)
     energy, price = power * plan.hours, plan.data.contract.price
-    return power, energy, np.broadcast_to(price, power.shape), energy * price
+    return {
+        "power_mw": power,
+        "energy_mwh": energy,
+        "price_per_mwh": np.broadcast_to(price, power.shape),
+        "total_cost": energy * price,
+    }
 
 
-def read_pumping_stations(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_pumping_stations(outcome: StageOutcome) -> ColumnsByName:
     """Return pumped flow and power consumption of pumping stations by block."""
     plan = outcome.lp.plan
     flow = outcome.values(outcome.lp.columns.pumped)
     power = flow * plan.pumping_consumption[:, None]
-    return flow, flow * (HM3_PER_M3S_HOUR * plan.hours), power, power * plan.hours
+    return {
+        "pumped_flow_m3s": flow,
+        "pumped_volume_hm3": flow * (HM3_PER_M3S_HOUR * plan.hours),
+        "power_consumption_mw": power,
+        "energy_consumption_mwh": power * plan.hours,
+    }
 
 
 # Thermal power that is decided ahead: what was committed, what is decided, what one more MW would be worth.
@@ -277,14 +307,19 @@ ANTICIPATED_THERMALS = ResultTable(THERMALS.name, THERMALS.ids, (*THERMALS.numbe
 LANES = ResultTable("anticipated_lanes", ("thermal_id", "delivery_date"), ("deposited_decision_mw",))
 
 
-def read_anticipated_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_anticipated_thermals(outcome: StageOutcome) -> ColumnsByName:
     """Add deliveries of earlier decisions, and decisions for later stages, to the columns of all thermal plants."""
     plan = outcome.lp.plan
-    power, energy, cost = read_thermals(outcome)
-    cost = np.where(plan.data.commitment.is_committed[:, None], 0.0, cost)
-    worth = np.where(plan.data.commitment.is_committed, 0.0 - outcome.duals(outcome.lp.deliveries), np.nan)  # $ per MW
-    ahead = (_committed(outcome), _decided(outcome), worth)
-    return power, energy, cost, *(np.broadcast_to(part[:, :, None], power.shape) for part in ahead)
+    is_committed = plan.data.commitment.is_committed
+    columns = read_thermals(outcome)
+    columns["generation_cost"] = np.where(is_committed[:, None], 0.0, columns["generation_cost"])
+    by_plant = {
+        "anticipated_committed_mw": _committed(outcome),
+        "anticipated_decision_mw": _decided(outcome),
+        "commitment_value_per_mw": np.where(is_committed, 0.0 - outcome.duals(outcome.lp.deliveries), np.nan),
+    }
+    shape = columns["generation_mw"].shape
+    return columns | {name: np.broadcast_to(values[:, :, None], shape) for name, values in by_plant.items()}
 
 
 def lane_rows(lp: StageLp, thermal_ids: Ints) -> StageRows:
@@ -298,9 +333,9 @@ def lane_rows(lp: StageLp, thermal_ids: Ints) -> StageRows:
     )
 
 
-def read_lanes(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_lanes(outcome: StageOutcome) -> ColumnsByName:
     """Return the power that is committed for later stages, MW, in the order of `lane_rows`."""
-    return (outcome.values(outcome.lp.columns.commitment[_lanes(outcome.lp)]),)
+    return {"deposited_decision_mw": outcome.values(outcome.lp.columns.commitment[_lanes(outcome.lp)])}
 
 
 def _lanes(lp: StageLp) -> list[int]:
@@ -390,19 +425,22 @@ class CostReader:
         self._cost = lp.cost
         self._columns = {name: _present(lp, kinds) for name, kinds in DECISIONS.items()}
         self._columns["generic_violation_cost"] = _without_name(lp)
-        self._ahead = _present(lp, ("commitment",))
-        self.format = COSTS_AHEAD if lp.plan.has_commitments else COSTS
+        self.format = COSTS
+        if lp.plan.has_commitments:
+            self.format = COSTS_AHEAD
+            self._columns[ANTICIPATED_COST] = _present(lp, ("commitment",))
 
-    def read(self, outcome: StageOutcome) -> tuple[Floats, ...]:
-        """Return the columns of the cost table in order, S numbers each."""
-        parts = {name: self._sum(outcome, columns) for name, columns in self._columns.items()}
-        parts.update(zip(SOURCE_COMPONENTS, _source_costs(outcome), strict=True))
-        violations = running_sum(np.stack([parts[name] for name in HYDRO_VIOLATIONS], axis=1))
-        immediate = outcome.total_cost - outcome.future_cost
-        factor = np.full(outcome.scenarios, self._discount_factor)
-        components = [parts[name] for name in COMPONENTS]
-        ahead = (self._sum(outcome, self._ahead),) if self.format is COSTS_AHEAD else ()
-        return outcome.total_cost, immediate, outcome.future_cost, factor, *components, violations, *ahead
+    def read(self, outcome: StageOutcome) -> ColumnsByName:
+        """Return the columns of the cost table, S numbers each."""
+        components = {name: self._sum(outcome, columns) for name, columns in self._columns.items()}
+        components |= _source_costs(outcome)
+        return components | {
+            "total_cost": outcome.total_cost,
+            "immediate_cost": outcome.total_cost - outcome.future_cost,
+            "future_cost": outcome.future_cost,
+            "discount_factor": np.full(outcome.scenarios, self._discount_factor),
+            "hydro_violation_cost": running_sum(np.stack([components[name] for name in HYDRO_VIOLATIONS], axis=1)),
+        }
 
     def _sum(self, outcome: StageOutcome, columns: Indices) -> Floats:
         return running_sum(outcome.decisions[:, columns] * self._cost[columns])
@@ -422,13 +460,16 @@ def _without_name(lp: StageLp) -> Indices:
     return np.flatnonzero(~is_known)
 
 
-def _source_costs(outcome: StageOutcome) -> tuple[Floats, Floats]:
+def _source_costs(outcome: StageOutcome) -> ColumnsByName:
     plan, source = outcome.lp.plan, outcome.lp.plan.data.source
     price = source.curtailment_cost[:, None] * plan.hours
     available = available_mw(outcome)
     curtailed = available - outcome.values(outcome.lp.columns.source)
     flat = (outcome.scenarios, -1)
-    return 0.0 - running_sum((available * price).reshape(flat)), running_sum((curtailed * price).reshape(flat))
+    return {
+        "non_controllable_reward": 0.0 - running_sum((available * price).reshape(flat)),
+        "curtailment_cost": running_sum((curtailed * price).reshape(flat)),
+    }
 
 
 # Constraints that users wrote: by how much they are violated, and what that costs.
@@ -446,7 +487,7 @@ def violation_rows(lp: StageLp) -> StageRows:
     return StageRows(VIOLATIONS, ids)
 
 
-def read_violations(outcome: StageOutcome) -> tuple[Floats, ...]:
+def read_violations(outcome: StageOutcome) -> ColumnsByName:
     """Return how far a constraint is from its one bound; with two, negative where it exceeds the upper one."""
     slacks = outcome.lp.generic_slacks
     both = outcome.values(slacks)
@@ -454,4 +495,4 @@ def read_violations(outcome: StageOutcome) -> tuple[Floats, ...]:
     sign = np.array([-1.0 if np.isfinite(row.lower) else 1.0 for row in rows])
     price = np.append(outcome.lp.cost, 0.0)[slacks]
     cost = both * price
-    return both[:, :, 0] + sign * both[:, :, 1], cost[:, :, 0] + cost[:, :, 1]
+    return {"slack_value": both[:, :, 0] + sign * both[:, :, 1], "slack_cost": cost[:, :, 0] + cost[:, :, 1]}
