@@ -7,7 +7,7 @@ from pathlib import Path
 import chromium
 import pytest
 
-from cobre.report import write_report
+from cobre.report.document import write_report
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "four_regions"
 

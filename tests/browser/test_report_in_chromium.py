@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cobre.report import write_report
+from cobre.report.document import write_report
 
 TWO_RESERVOIRS = Path(__file__).parents[2] / "examples" / "two_reservoirs"
 # Where a place of a chart is on the screen, and what the page says about it.

@@ -114,8 +114,8 @@ def report(folder: Path, output: Path | None, is_full: bool, open_browser: bool)
       cobre report results --output report.html --open
       cobre report results --full --output all-scenarios.html
     """
-    from cobre.report import ReportError, write_report
-    from cobre.report.run_folder import ReportNotWrittenError
+    from cobre.report.document import write_report
+    from cobre.report.run_folder import ReportError, ReportNotWrittenError
     from cobre.runs.trained_case import changed_case
 
     damaged: list[str] = []

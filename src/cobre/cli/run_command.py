@@ -174,7 +174,7 @@ def default_output(case: Path) -> Path:
 
 def _run(request: RunRequest, options: Mapping[str, Any]) -> None:
     """Carry out a request and print its summary. In a world of several ranks only rank 0, which has events, prints."""
-    from cobre.cli.run_output import choose_progress, print_summary, write_report
+    from cobre.cli.run_output import choose_progress, print_summary, report_or_warning
     from cobre.comm.detection import find_launch
     from cobre.core.stopping import StopKind
     from cobre.study.placement import WorldRequest, command_placement, run_in
@@ -196,7 +196,7 @@ def _run(request: RunRequest, options: Mapping[str, Any]) -> None:
             function = _run_as_rank if placement.is_joined else "cobre.study.run:run_study"
             summary: RunSummary = run_in(placement, function, (request,), progress.emit)[0]
         if progress.has_events:
-            report = None if options["no_report"] else write_report(request.output)
+            report = None if options["no_report"] else report_or_warning(request.output)
             if not quiet:
                 print_summary(summary, report, stream, with_bounds=not progress.has_shown_bounds)
             if as_json:

@@ -245,13 +245,13 @@ class SignalWatcher:
 # The summary at the end, and the report.
 
 
-def write_report(output: Path) -> Path | None:
-    """Write report.html; a failure is only a warning."""
-    from cobre.report import ReportError
-    from cobre.report import write_report as write
+def report_or_warning(output: Path) -> Path | None:
+    """Write report.html and return its path; if that fails, print a warning and return None."""
+    from cobre.report.document import write_report
+    from cobre.report.run_folder import ReportError
 
     try:
-        return write(output)
+        return write_report(output)
     except ReportError as error:
         echo(f"warning: no report was written: {error}", err=True)
         return None

@@ -15,7 +15,7 @@ from cobre.core.arrays import HM3_PER_M3S_HOUR, Floats
 from cobre.core.confidence import student_quantile
 from cobre.io.output.results import Columns
 from cobre.records import dataclass
-from cobre.runs.labels import CONTROLLED, COST_COMPONENTS
+from cobre.runs.labels import CONTROLLED, COST_COMPONENTS, ID_COLUMNS, KINDS_BY_ID
 from cobre.text import money
 
 # The compared quantities.
@@ -33,49 +33,51 @@ class ComparedQuantity:
     title: str
     unit: str
     table: str
-    kind: str
-    entity: str
-    number: str
+    column: str
     blocks: Literal["sum", "last", "hours"]
     entities: Literal["sum", "load", "common"]
     stages: Literal["sum", "last", "hours"]
     factor: float = 1.0
     is_rate: bool = False
 
+    @property
+    def id_column(self) -> str:
+        """The column with the ids of the entities."""
+        return ID_COLUMNS[self.table]
 
-def _energy(title: str, table: str, entity: str, number: str = "generation_mwh") -> ComparedQuantity:
-    return ComparedQuantity(title, "GWh", table, table, entity, number, "sum", "sum", "sum", factor=1e-3)
+    @property
+    def entity_kind(self) -> str:
+        """The kind of the entities, such as `lines` for the table `exchanges`."""
+        return KINDS_BY_ID[self.id_column]
+
+
+def _energy(title: str, table: str, column: str = "generation_mwh") -> ComparedQuantity:
+    return ComparedQuantity(title, "GWh", table, column, "sum", "sum", "sum", factor=1e-3)
 
 
 COST = "cost"
 CONTROLLED_COST = "controlled_cost"
 
-QUANTITIES: Mapping[str, ComparedQuantity] = {
+COMPARED_QUANTITIES: Mapping[str, ComparedQuantity] = {
     "marginal_cost": ComparedQuantity(
-        "Marginal cost of energy", "$/MWh", "buses", "buses", "bus_id", "spot_price", "hours", "load", "hours"
+        "Marginal cost of energy", "$/MWh", "buses", "spot_price", "hours", "load", "hours"
     ),
-    "hydro_generation": _energy("Hydro generation", "hydros", "hydro_id"),
-    "thermal_generation": _energy("Thermal generation", "thermals", "thermal_id"),
-    "non_controllable_generation": _energy("Wind and solar generation", "non_controllables", "non_controllable_id"),
-    "contracts": _energy("Contracts (imports less exports)", "contracts", "contract_id", "energy_mwh"),
-    "deficit": _energy("Deficit", "buses", "bus_id", "deficit_mwh"),
-    "load": _energy("Load", "buses", "bus_id", "load_mwh"),
-    "curtailment": _energy("Curtailment", "non_controllables", "non_controllable_id", "curtailment_mwh"),
+    "hydro_generation": _energy("Hydro generation", "hydros"),
+    "thermal_generation": _energy("Thermal generation", "thermals"),
+    "non_controllable_generation": _energy("Wind and solar generation", "non_controllables"),
+    "contracts": _energy("Contracts (imports less exports)", "contracts", "energy_mwh"),
+    "deficit": _energy("Deficit", "buses", "deficit_mwh"),
+    "load": _energy("Load", "buses", "load_mwh"),
+    "curtailment": _energy("Curtailment", "non_controllables", "curtailment_mwh"),
     "exchange": ComparedQuantity(
-        "Net flow on lines", "GWh", "exchanges", "lines", "line_id", "net_flow_mwh", "sum", "sum", "sum", factor=1e-3
+        "Net flow on lines", "GWh", "exchanges", "net_flow_mwh", "sum", "sum", "sum", factor=1e-3
     ),
-    "inflow": ComparedQuantity(
-        "Natural inflow", "m³/s", "hydros", "hydros", "hydro_id", "incremental_inflow_m3s", "last", "sum", "hours"
-    ),
-    "storage": ComparedQuantity(
-        "Storage at the end", "hm³", "hydros", "hydros", "hydro_id", "storage_final_hm3", "last", "sum", "last"
-    ),
+    "inflow": ComparedQuantity("Natural inflow", "m³/s", "hydros", "incremental_inflow_m3s", "last", "sum", "hours"),
+    "storage": ComparedQuantity("Storage at the end", "hm³", "hydros", "storage_final_hm3", "last", "sum", "last"),
     "spillage": ComparedQuantity(
         "Spillage",
         "hm³",
         "hydros",
-        "hydros",
-        "hydro_id",
         "spillage_m3s",
         "sum",
         "sum",
@@ -83,9 +85,7 @@ QUANTITIES: Mapping[str, ComparedQuantity] = {
         factor=HM3_PER_M3S_HOUR,
         is_rate=True,
     ),
-    "water_value": ComparedQuantity(
-        "Water value", "$/hm³", "hydros", "hydros", "hydro_id", "water_value_per_hm3", "last", "common", "hours"
-    ),
+    "water_value": ComparedQuantity("Water value", "$/hm³", "hydros", "water_value_per_hm3", "last", "common", "hours"),
 }
 
 NOT_OF_THE_SYSTEM = frozenset({"exchange"})
@@ -95,12 +95,12 @@ NOT_OF_THE_SYSTEM = frozenset({"exchange"})
 def title_of(key: str) -> str:
     """Return the title of a quantity, or of the cost."""
     costs = {COST: "Cost", CONTROLLED_COST: f"Cost, {CONTROLLED}"}
-    return costs[key] if key in costs else QUANTITIES[key].title
+    return costs[key] if key in costs else COMPARED_QUANTITIES[key].title
 
 
 def unit_of(key: str) -> str:
     """Return the unit of a quantity, or of the cost."""
-    return "$" if key in (COST, CONTROLLED_COST) else QUANTITIES[key].unit
+    return "$" if key in (COST, CONTROLLED_COST) else COMPARED_QUANTITIES[key].unit
 
 
 Positions = NDArray[np.intp]
@@ -125,7 +125,7 @@ class EntityMeasure:
     def __init__(
         self, keys: Sequence[str], axes: StudyAxes, entities: Sequence[int | None], is_common: NDArray[np.bool_]
     ):
-        self._quantities = {key: QUANTITIES[key] for key in keys}
+        self._quantities = {key: COMPARED_QUANTITIES[key] for key in keys}
         self._axes = axes
         self._entities = entities
         self._is_common = is_common
@@ -136,9 +136,9 @@ class EntityMeasure:
     def columns(self) -> list[str]:
         """The columns of the table that these quantities need."""
         first = next(iter(self._quantities.values()))
-        numbers = [quantity.number for quantity in self._quantities.values()]
+        numbers = [quantity.column for quantity in self._quantities.values()]
         weights = ["load_mwh"] if any(quantity.entities == "load" for quantity in self._quantities.values()) else []
-        return list(dict.fromkeys(["stage_id", "block_id", first.entity, *numbers, *weights]))
+        return list(dict.fromkeys(["stage_id", "block_id", first.id_column, *numbers, *weights]))
 
     def arrays(self, rows: Columns) -> dict[str, Floats]:
         """Return one scenario's arrays by quantity: (stages and the horizon) x (entities and the system)."""
@@ -147,14 +147,14 @@ class EntityMeasure:
 
     def _aligned(self, rows: Columns) -> "_RowIndex":
         """Return the index of the rows, which is rebuilt only if they differ from those of the previous scenario."""
-        entity = next(iter(self._quantities.values())).entity
+        entity = next(iter(self._quantities.values())).id_column
         ids = [rows["stage_id"], rows[entity], rows["block_id"]]
         if self._row_index is None or not self._row_index.matches(ids):
             self._row_index = _RowIndex(ids, self._axes, self._entities)
         return self._row_index
 
     def _with_totals(self, key: str, quantity: ComparedQuantity, rows: Columns, row_index: "_RowIndex") -> Floats:
-        values = self._by_stage(quantity, rows[quantity.number], row_index)
+        values = self._by_stage(quantity, rows[quantity.column], row_index)
         extended = np.full((self._shape[0] + 1, self._shape[1] + 1), np.nan)
         extended[:-1, :-1] = values
         if key not in NOT_OF_THE_SYSTEM:
@@ -338,11 +338,11 @@ def compare_means(a: ComparedRun, b: ComparedRun) -> ComparedMeans:
     stages, left_out = _stages(a, b)
     axes_of_both = tuple(_axes(run, [getattr(stage, side) for stage in stages]) for run, side in ((a, "a"), (b, "b")))
     quantities = {COST: _costs(a, b, axes_of_both)}
-    for table in dict.fromkeys(quantity.table for quantity in QUANTITIES.values()):
+    for table in dict.fromkeys(quantity.table for quantity in COMPARED_QUANTITIES.values()):
         quantities |= _entities(a, b, table, axes_of_both)
     if not left_out and (controlled := _controlled_costs(a, b, axes_of_both)) is not None:
         quantities[CONTROLLED_COST] = controlled
-    ordered = {key: quantities[key] for key in (COST, CONTROLLED_COST, *QUANTITIES) if key in quantities}
+    ordered = {key: quantities[key] for key in (COST, CONTROLLED_COST, *COMPARED_QUANTITIES) if key in quantities}
     count = ordered[COST].means.count
     notes = (*left_out, *_notes(a, b, ordered[COST], is_whole=not left_out))
     return ComparedMeans(stages, count, _has_same_inflows(ordered), ordered, notes)
@@ -412,14 +412,14 @@ def _entities(
 ) -> dict[str, QuantityMeans]:
     keys = [
         key
-        for key, quantity in QUANTITIES.items()
-        if quantity.table == table and all(run.has(table, [quantity.entity, quantity.number]) for run in (a, b))
+        for key, quantity in COMPARED_QUANTITIES.items()
+        if quantity.table == table and all(run.has(table, [quantity.id_column, quantity.column]) for run in (a, b))
     ]
     if not keys:
         return {}
-    quantity = QUANTITIES[keys[0]]
-    ids = [_ids(run, table, quantity.entity) for run in (a, b)]
-    entities = match_entities(a, b, quantity.kind, *ids)
+    quantity = COMPARED_QUANTITIES[keys[0]]
+    ids = [_ids(run, table, quantity.id_column) for run in (a, b)]
+    entities = match_entities(a, b, quantity.entity_kind, *ids)
     is_common = np.array([entity.present_in == "both" for entity in entities], bool)
     sides = ([entity.a for entity in entities], [entity.b for entity in entities])
     measures = [EntityMeasure(keys, axes, side, is_common) for axes, side in zip(axes_of_both, sides, strict=True)]

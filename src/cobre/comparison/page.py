@@ -24,7 +24,7 @@ from cobre.comparison.text import (
 )
 from cobre.core.arrays import Floats
 from cobre.io.storage.atomic import write_file
-from cobre.report.charts import BLUE, GREEN, ORANGE, Band, Chart, Mark, Series
+from cobre.report.charts import BLUE, GREEN, ORANGE, Band, Chart, LegendEntry, Series
 from cobre.report.document import document, numbers_of
 from cobre.report.section import Section
 
@@ -50,7 +50,7 @@ def level_chart(comparison: StudyComparison, quantity: str) -> Chart:
         [row["stage"] for row in rows],
         (Series("A", a, BLUE), Series("B", b, ORANGE, "dash")),
         (),
-        (Mark("A", BLUE), Mark("B", ORANGE, "dash")),
+        (LegendEntry("A", BLUE), LegendEntry("B", ORANGE, "dash")),
     )
 
 
@@ -72,7 +72,7 @@ def difference_chart(comparison: StudyComparison, quantity: str) -> Chart:
             Series("high end of the interval", difference + half_width, drawing="none"),
         ),
         (Band(3, 2, GREEN, BAND),),
-        (Mark("B - A", GREEN), Mark("its 95 % confidence interval", GREEN, "band", BAND)),
+        (LegendEntry("B - A", GREEN), LegendEntry("its 95 % confidence interval", GREEN, "band", BAND)),
     )
 
 

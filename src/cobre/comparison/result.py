@@ -10,9 +10,9 @@ import numpy as np
 
 from cobre import notebook
 from cobre.comparison.measures import (
+    COMPARED_QUANTITIES,
     CONFIDENCE,
     COST,
-    QUANTITIES,
     ComparedMeans,
     QuantityMeans,
     compare_means,
@@ -64,7 +64,7 @@ def _columns(key: str, compared: QuantityMeans, money: ComparedMeans) -> dict[st
     import pyarrow as pa
 
     stages, entities = [*money.stages, None], [*compared.entities, None]
-    kind = QUANTITIES[key].kind if key in QUANTITIES else COMPONENT
+    kind = COMPARED_QUANTITIES[key].entity_kind if key in COMPARED_QUANTITIES else COMPONENT
     num_columns, num_stages = len(entities), len(stages)
     ids = [None if key == COST or item is None else item.b if item.a is None else item.a for item in entities]
     columns: dict[str, list[Any]] = {
@@ -138,12 +138,12 @@ def only_in(money: ComparedMeans, side: str) -> list[tuple[str, int, str]]:
     """Return the entities that only study A, or only B, has: kind, id and name."""
     unmatched: dict[tuple[str, int, str], None] = {}
     for key, compared in money.quantities.items():
-        if key not in QUANTITIES:
+        if key not in COMPARED_QUANTITIES:
             continue
         for entity in compared.entities:
             if entity.present_in == side:
                 id_ = entity.a if side == "A" else entity.b
-                unmatched[QUANTITIES[key].kind, int(id_ or 0), entity.name] = None
+                unmatched[COMPARED_QUANTITIES[key].entity_kind, int(id_ or 0), entity.name] = None
     return list(unmatched)
 
 

@@ -84,7 +84,7 @@ def _convergence(folder: Path) -> str:
 
 def _report(folder: Path) -> str:
     """Return the report as written, or render it now; nothing is written into the run's folder."""
-    from cobre.report import write_report
+    from cobre.report.document import write_report
 
     stored = folder / REPORT_FILE
     if stored.exists():

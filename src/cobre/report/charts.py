@@ -91,12 +91,12 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """An entry of the legend: `kind` is band, line, dash, dots or bar."""
+class LegendEntry:
+    """An entry of the legend: a name, and how its symbol is drawn."""
 
     name: str
     colour: str
-    kind: str = "line"
+    drawing: Literal["line", "dash", "dots", "bar", "band"] = "line"
     strength: float = 1.0
 
 
@@ -115,7 +115,7 @@ class Chart:
     labels: Sequence[str]
     series: Sequence[Series]
     bands: Sequence[Band] = ()
-    legend: Sequence[Mark] = ()
+    legend: Sequence[LegendEntry] = ()
     x: Sequence[float] = ()
     axis: Literal["stages", "numbers", "values"] = "stages"
     counted: str = ""
@@ -173,7 +173,7 @@ class Chart:
 # Histograms of costs, and stacked bars: sources of generation, phases, ranks.
 
 # Styles of vertical lines, in order: distinguishable without colours.
-LINES = ("dash", "dots")
+LINES: tuple[Literal["dash", "dots"], ...] = ("dash", "dots")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: 
             Series("scenarios", counts.astype(float), SKY, "bar"),
             Series("share that costs no more", shares, drawing="none"),
         ),
-        legend=[Mark(name, INK, kind) for name, kind in zip(lines, LINES, strict=False)],
+        legend=[LegendEntry(name, INK, drawing) for name, drawing in zip(lines, LINES, strict=False)],
         x=((edges[:-1] + edges[1:]) / 2).tolist(),
         axis="values",
         x_divisor=divisor,
@@ -237,8 +237,8 @@ def _stacked(
 ) -> Chart:
     series = [Series(layer.name, layer.values, layer.colour, "bar") for layer in layers]
     series += [Series(line.name, line.values, line.colour, "dash")] if line else []
-    legend = [Mark(layer.name, layer.colour, "bar") for layer in layers]
-    legend += [Mark(line.name, INK, "dash")] if line else []
+    legend = [LegendEntry(layer.name, layer.colour, "bar") for layer in layers]
+    legend += [LegendEntry(line.name, INK, "dash")] if line else []
     totals = ", ".join(f"{layer.name} {digits(float(layer.values.sum()))} {unit}" for layer in layers)
     description = f"{title}, added up over all bars: {totals}."
     return Chart(
@@ -272,15 +272,20 @@ def _with_band(name: str, values: Floats, half_widths: Floats, spread: str) -> t
     )
 
 
-def legend_of(bounds: Bounds) -> tuple[Mark, ...]:
+def legend_of(bounds: Bounds) -> tuple[LegendEntry, ...]:
     """Return the legend of bounds: lower bound, and cost of the policy or upper bound with its confidence band.
 
     An exact bound has no band.
     """
-    band = () if bounds.is_exact else (Mark("its 95 % confidence band", ORANGE, "band", BAND),)
+    band = () if bounds.is_exact else (LegendEntry("its 95 % confidence band", ORANGE, "band", BAND),)
     if bounds.policy_costs is None:
-        return (Mark("lower bound", BLUE), Mark(bounds.upper_name, ORANGE), *band)
-    return (Mark("lower bound", BLUE), Mark(POLICY_COST, ORANGE), *band, Mark(bounds.upper_name, GREY, "dots"))
+        return (LegendEntry("lower bound", BLUE), LegendEntry(bounds.upper_name, ORANGE), *band)
+    return (
+        LegendEntry("lower bound", BLUE),
+        LegendEntry(POLICY_COST, ORANGE),
+        *band,
+        LegendEntry(bounds.upper_name, GREY, "dots"),
+    )
 
 
 def bounds_chart(bounds: Bounds, key: str, title: str, *, with_paths: bool = True) -> Chart:

@@ -17,6 +17,7 @@ from cobre.report.sections import overview
 from cobre.report.sections.convergence import convergence, timing
 from cobre.report.sections.overview import digests_of, provenance
 from cobre.report.sections.results import costs, explore, generation, prices, system, water
+from cobre.runs.files import REPORT_FILE
 from cobre.runs.run_state import RunState
 
 CHART_SCRIPTS = ("vendor/uplot/uPlot.iife.min.js", "static/charts.js")
@@ -138,20 +139,32 @@ def page_data(run: RunFolder, sections: Sequence[Section], warnings: Sequence[st
 # Write the report of an output directory.
 
 
-def write(folder: Path, target: Path, *, is_full: bool = False) -> tuple[str, ...]:
-    """Write the report of `folder` to `target`, which is replaced completely or not at all.
+def write_report(
+    folder: Path,
+    target: Path | None = None,
+    *,
+    is_full: bool = False,
+    on_damage: Callable[[Sequence[str]], None] | None = None,
+) -> Path:
+    """Write the report of an output directory to `target` (default: FOLDER/report.html); returns its path.
 
-    Returns a sentence for each damaged file of results, whose content the report leaves out. Raises ReportError for
-    malformed files, ReportNotWrittenError if `target` cannot be written.
+    The report of a running or interrupted run shows the results so far. A file is replaced completely or not at all.
+
+    is_full: with every scenario of every plant, bus and line, which can take many megabytes. on_damage: called with a
+    sentence for each damaged file of results, which the report leaves out and names.
+
+    Raises ReportError if `folder` is not an output directory, ReportNotWrittenError if `target` cannot be written.
     """
+    path = target or folder / REPORT_FILE
     try:
         run = read_run(folder)
         page = page_of(run, is_full=is_full)
     except MALFORMED_DATA as error:
-        message = f"{folder} holds something that `cobre run` does not write: {type(error).__name__}: {error}"
-        raise ReportError(message) from error
+        raise ReportError(f"{folder} contains malformed data: {type(error).__name__}: {error}") from error
     try:
-        write_file(target, page.encode())
+        write_file(path, page.encode())
     except WriteError as error:
         raise ReportNotWrittenError(str(error)) from error
-    return run.damaged
+    if run.damaged and on_damage is not None:
+        on_damage(run.damaged)
+    return path

@@ -1,15 +1,14 @@
 """Arrays by scenario, stage, entity and block from the rows of a simulation's table."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
+from cobre.io.output.results import RowSource
 from cobre.io.storage.arrow_columns import numbers_of
-from cobre.io.storage.confined import check_untrusted
 from cobre.records import dataclass
 
 # The pattern of a table: in every scenario, rows have the same keys as in the first.
@@ -80,36 +79,26 @@ class _PatternCheck:
         return RowPattern(tuple(self._scenarios), self._keys) if is_whole and is_in_order else None
 
 
-# Columns of a Parquet file, read on demand: a table of a large simulation does not fit into memory.
-
-
 class TableColumns(Mapping[str, NDArray[Any]]):
-    """Columns of a Parquet file, read on demand. Raises OSError or ValueError if the file cannot be read."""
+    """Columns of a table, read on demand: a table of a large simulation does not fit into memory."""
 
-    def __init__(self, path: Path) -> None:
-        from pyarrow import parquet  # noqa: PLC0415
-
-        self._path = path
-        self._file = parquet.ParquetFile(check_untrusted(path))
-        self._names: tuple[str, ...] = tuple(self._file.schema_arrow.names)
+    def __init__(self, rows: RowSource) -> None:
+        self._rows = rows
+        self._names: tuple[str, ...] = tuple(rows.schema.names)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._names:
             raise KeyError(name)
-        return self._read(name)
-
-    def _read(self, name: str) -> NDArray[Any]:
         pieces = [piece for (piece,) in self.pieces([name])]
         return np.concatenate(pieces) if pieces else np.zeros(0)
 
     def pieces(self, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
-        """Yield columns side by side, row group by row group."""
+        """Yield columns side by side, piece by piece. Raises ValueError if the file cannot be read."""
         try:
-            for group in range(self._file.num_row_groups):
-                piece = self._file.read_row_group(group, columns=list(names), use_threads=False)
+            for piece in self._rows.pieces(names):
                 yield [numbers_of(piece[name]) for name in names]
         except OSError as error:
-            raise ValueError(f"{self._path.name} cannot be read: {error}") from error
+            raise ValueError(f"a table cannot be read: {error}") from error
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -119,25 +108,6 @@ class TableColumns(Mapping[str, NDArray[Any]]):
 
     def __len__(self) -> int:
         return len(self._names)
-
-
-class ArrowColumns(Mapping[str, NDArray[Any]]):
-    """The columns of an Arrow table in memory, as arrays."""
-
-    def __init__(self, table: Any) -> None:
-        self._table = table
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return numbers_of(self._table[name])
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._table.column_names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._table.column_names)
-
-    def __len__(self) -> int:
-        return len(self._table.column_names)
 
 
 Columns = Mapping[str, NDArray[Any]]

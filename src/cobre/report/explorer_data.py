@@ -26,7 +26,7 @@ from cobre.report.simulated import (
     limits_by_stage,
     percentiles,
 )
-from cobre.report.study_facts import StudyFacts
+from cobre.report.study_record import StudyRecord
 from cobre.runs.labels import NEGLIGIBLE
 
 # Compact encoding of numbers, which the script of the page decodes: four significant digits, deflated, in base64. Sign,
@@ -78,7 +78,7 @@ class Explorer:
     """The data of all kinds of entities, in the order of the page; `summaries` are filled by `as_dict`."""
 
     simulated: SimulationTables
-    study: StudyFacts
+    study: StudyRecord
     is_full: bool = False
     summaries: dict[str, Summary] = field(default_factory=dict)
 
@@ -100,14 +100,14 @@ class Explorer:
         """Return the indices of the scenarios that are shown one by one, by name."""
         costs = self.simulated.scenario_costs()
         order = np.argsort(costs, kind="stable")
-        ids = self.simulated.rows("costs", None).scenarios
+        ids = self.simulated.rows("costs").scenarios
         indices = {name: int(order[round(share * (len(order) - 1))]) for name, share in SINGLE_SCENARIOS.items()}
         named = {f"{name} (scenario {ids[position]})": position for name, position in indices.items()}
         return named | {f"scenario {ids[position]}": position for position in (range(len(ids)) if self.is_full else ())}
 
     def _kind(self, kind: str, chosen: Sequence[int]) -> dict[str, Any]:
         title, names = KINDS[kind]
-        rows = self.simulated.rows(QUANTITIES[names[0]].table, QUANTITIES[names[0]].entity)
+        rows = self.simulated.rows(QUANTITIES[names[0]].table)
         hours = self.simulated.hours(rows)
         return {
             "key": kind,
@@ -163,7 +163,7 @@ class Explorer:
     def _read(self, name: str) -> tuple[Cube, Floats | None]:
         """Return the values of a quantity, and its means by block where blocks differ."""
         quantity = QUANTITIES[name]
-        rows = self.simulated.rows(quantity.table, quantity.entity)
+        rows = self.simulated.rows(quantity.table)
         if quantity.aggregation == "last" or quantity.is_violation or len(rows.blocks) < 2:
             return self.simulated.cube(name), None
         return self.simulated.cube_and_block_means(name)
@@ -182,13 +182,13 @@ class Explorer:
         """Return limits drawn together with a fan: those of lines."""
         if name != "line_flow":
             return {}
-        rows = self.simulated.rows("exchanges", "line_id")
+        rows = self.simulated.rows("exchanges")
         direct, reverse = limits_by_stage(self.study, rows, self.simulated.hours(rows))
         both = np.stack([direct, -reverse], axis=1)  # L x 2 x T
         return {"references": ["limit", "limit of the other direction"], "packed_references": pack(both)}
 
     def _congestion(self) -> list[dict[str, Any]]:
-        rows = self.simulated.rows("exchanges", "line_id")
+        rows = self.simulated.rows("exchanges")
         shares = congestion(self.study, rows, self.simulated.hours(rows))
         if shares is None:
             return []

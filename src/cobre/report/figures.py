@@ -18,10 +18,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from cobre.io.output.results import RowsInMemory
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.report.bounds import Bounds, SimulationLike, TrainingLike, bounds_of_result
-from cobre.report.charts import BLUE, GREY, GRID, INK, MUTED, ORANGE, VARIABLES, Mark, legend_of, variable
-from cobre.report.entity_rows import ArrowColumns
+from cobre.report.charts import BLUE, GREY, GRID, INK, MUTED, ORANGE, VARIABLES, LegendEntry, legend_of, variable
+from cobre.report.entity_rows import TableColumns
 from cobre.report.simulated import (
     INNER_OPACITY,
     NEEDED_COLUMNS,
@@ -32,7 +33,7 @@ from cobre.report.simulated import (
     SimulationTables,
     fan_legend,
 )
-from cobre.report.study_facts import StudyFacts, kind_of
+from cobre.report.study_record import StudyRecord, kind_of
 from cobre.runs.labels import unit_of_column
 from cobre.text import scale_for
 
@@ -163,14 +164,14 @@ def _largest(*arrays: np.ndarray) -> float:
 # Legend and title inside a figure.
 
 
-def add_legend(figure: Figure, axes: Axes, marks: Sequence[Mark]) -> None:
+def add_legend(figure: Figure, axes: Axes, entries: Sequence[LegendEntry]) -> None:
     """Add a legend in one row at the top, on a white background, also in dark notebooks."""
     figure.set_facecolor("white")
     axes.legend(
-        handles=[_legend_artist(mark) for mark in marks],
+        handles=[_legend_artist(entry) for entry in entries],
         loc="lower right",
         bbox_to_anchor=(1, 1),
-        ncols=len(marks),
+        ncols=len(entries),
         frameon=False,
         fontsize=9,
         columnspacing=1,
@@ -190,10 +191,10 @@ def add_title(figure: Figure, axes: Axes, title: str) -> None:
     figure.text(0.01, 1.0 - 0.06 / (height + line_height), title, ha="left", va="top", fontsize=10)
 
 
-def _legend_artist(mark: Mark) -> Artist:
-    if mark.kind in ("line", "dash"):
-        return Line2D([], [], color=mark.colour, label=mark.name, linestyle="-" if mark.kind == "line" else "--")
-    return Patch(facecolor=mark.colour, alpha=mark.strength, label=mark.name, linewidth=0)
+def _legend_artist(entry: LegendEntry) -> Artist:
+    if entry.drawing in ("line", "dash"):
+        return Line2D([], [], color=entry.colour, label=entry.name, linestyle="-" if entry.drawing == "line" else "--")
+    return Patch(facecolor=entry.colour, alpha=entry.strength, label=entry.name, linewidth=0)
 
 
 # Matplotlib figures as inline SVG for notebooks.
@@ -248,10 +249,9 @@ def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | No
     """
     cube = simulated_of(result).cube(_require_quantity(quantity, result.tables))
     fan = Fan.over_scenarios(_values_to_plot(cube, quantity, entity), cube.labels)
-    marks: tuple[Mark, ...] = fan_legend(cube.quantity.colour)
     with house_style():
         figure, axes = draw_fan(fan, cube.quantity.unit, cube.quantity.colour)
-        add_legend(figure, axes, marks)
+        add_legend(figure, axes, fan_legend(cube.quantity.colour))
         add_title(figure, axes, _title(result, cube, entity))
     return figure
 
@@ -260,15 +260,17 @@ def _title(result: SimulationLike, cube: Cube, entity: int | None) -> str:
     """Return the quantity and its entity, or the table if it is a sum over all entities."""
     if entity is None and len(cube.entities) > 1:
         return f"{cube.quantity.title}, all {cube.quantity.table}"
-    kind = kind_of(f"{cube.quantity.entity}")
+    kind = kind_of(f"{cube.quantity.id_column}")
     id_ = cube.entities[0] if entity is None else entity
-    return f"{cube.quantity.title}, {StudyFacts(result.facts).entity_name(kind or cube.quantity.table, id_)}"
+    return f"{cube.quantity.title}, {StudyRecord(result.facts).entity_name(kind or cube.quantity.table, id_)}"
 
 
 def simulated_of(result: SimulationLike) -> SimulationTables:
     """Return the tables of a result in the form that the report reads from a directory."""
-    tables = {name: ArrowColumns(table) for name, table in result.tables.items() if name in NEEDED_COLUMNS}
-    return SimulationTables(tables, StudyFacts(result.facts))
+    tables = {
+        name: TableColumns(RowsInMemory(table)) for name, table in result.tables.items() if name in NEEDED_COLUMNS
+    }
+    return SimulationTables(tables, StudyRecord(result.facts))
 
 
 def _require_quantity(quantity: str, tables: Mapping[str, Any]) -> str:
@@ -282,12 +284,14 @@ def _values_to_plot(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any
     known = ", ".join(map(str, cube.entities))
     if entity is not None:
         if entity not in cube.entities:
-            raise ValueError(f"{name} has no {cube.quantity.entity} {entity!r}; there are {known}")
+            raise ValueError(f"{name} has no {cube.quantity.id_column} {entity!r}; there are {known}")
         return cube.of(entity)
     if cube.quantity.adds_up:
         return cube.total()
     if len(cube.entities) > 1:
-        raise ValueError(f"{name} cannot be summed: choose one {cube.quantity.entity} with entity=; there are {known}")
+        raise ValueError(
+            f"{name} cannot be summed: choose one {cube.quantity.id_column} with entity=; there are {known}"
+        )
     return cube.of(cube.entities[0])
 
 
@@ -313,7 +317,7 @@ def plot_table(result: SimulationLike, table: str, column: str, entity: int | No
     if not column.endswith(ADDED_OVER_BLOCKS):
         totals = totals / np.maximum(1, _blocks(rows, cell, size))
     fan = Fan.over_scenarios(
-        totals.reshape(len(scenario[0]), -1), StudyFacts(result.facts).stage_labels(stage[0].tolist())
+        totals.reshape(len(scenario[0]), -1), StudyRecord(result.facts).stage_labels(stage[0].tolist())
     )
     with house_style():
         figure, axes = draw_fan(fan, unit_of_column(column).replace("m3", "m³"), BLUE)
@@ -328,7 +332,7 @@ def _table_title(result: SimulationLike, rows: "pa.Table", table: str, column: s
     kind = None if owner is None else kind_of(owner)
     if entity is None or kind is None:
         return f"{column}, {table}"
-    return f"{column}, {StudyFacts(result.facts).entity_name(kind, entity)}"
+    return f"{column}, {StudyRecord(result.facts).entity_name(kind, entity)}"
 
 
 def _blocks(rows: "pa.Table", cell: "np.ndarray", size: int) -> "np.ndarray":

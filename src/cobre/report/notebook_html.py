@@ -72,9 +72,9 @@ def _drawn(bounds: Bounds) -> str:
     )
 
     names = "".join(
-        f'<span style="margin-right:14px"><span style="color:{mark.colour};opacity:{max(mark.strength, 0.5)}">'
-        f"&#9632;</span> {escape(mark.name)}</span>"
-        for mark in legend_of(bounds)
+        f'<span style="margin-right:14px"><span style="color:{entry.colour};opacity:{max(entry.strength, 0.5)}">'
+        f"&#9632;</span> {escape(entry.name)}</span>"
+        for entry in legend_of(bounds)
     )
     with house_style():
         figure, _ = draw_bounds(bounds)

@@ -9,13 +9,13 @@ from cobre.core.file_names import CONFIG_FILE
 from cobre.core.verdict import ComputedBound
 from cobre.errors import CobreError
 from cobre.io.output import ResultsError, read_manifest
-from cobre.io.output.results import table_file
+from cobre.io.output.results import StoredRows, table_file
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.entity_rows import TableColumns
 from cobre.report.simulated import NEEDED_COLUMNS, SimulationTables
-from cobre.report.study_facts import StudyFacts
+from cobre.report.study_record import StudyRecord
 from cobre.runs.events import number_of
 from cobre.runs.files import (
     BOUND_FILE,
@@ -58,7 +58,7 @@ class RunFolder:
     path: Path
     state: RunState
     log: RunView
-    study: StudyFacts
+    study: StudyRecord
     summary: Mapping[str, Any]
     manifests: Mapping[str, Mapping[str, Any]]
     bounds: Bounds
@@ -80,7 +80,7 @@ def read_run(folder: Path) -> RunFolder:
     file_errors: list[str] = []
     log = _log(folder / EVENT_FILE, file_errors)
     num_log_errors = len(file_errors)
-    study = StudyFacts(_read_object(folder / STUDY_FILE, file_errors))
+    study = StudyRecord(_read_object(folder / STUDY_FILE, file_errors))
     file_errors += _missing_files(folder, log)
     manifests = {name: _manifest(folder / name, file_errors) for name in (TRAINING, SIMULATION)}
     summary = _read_object(folder / SUMMARY_FILE, file_errors)
@@ -168,7 +168,7 @@ def _bounds(folder: Path, manifest: Mapping[str, Any], log: RunView, file_errors
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
 
 
-def _classified(bounds: Bounds, study: StudyFacts, log: RunView, computed: ComputedBound | None) -> Bounds:
+def _classified(bounds: Bounds, study: StudyRecord, log: RunView, computed: ComputedBound | None) -> Bounds:
     """Return the bounds with the kind of their upper bound, and whether the lower one is valid."""
     return replace(
         bounds,
@@ -188,7 +188,7 @@ def _computed_bound(log: RunView, stored: Mapping[str, Any]) -> ComputedBound | 
 
 
 def _simulated(
-    folder: Path, manifest: Mapping[str, Any], study: StudyFacts, file_errors: list[str]
+    folder: Path, manifest: Mapping[str, Any], study: StudyRecord, file_errors: list[str]
 ) -> SimulationTables | None:
     tables = {
         name: columns
@@ -206,7 +206,7 @@ def _columns(
     if not isinstance(tables, dict) or name not in tables:
         return None
     try:
-        columns = TableColumns(table_file(folder, name, tables[name]))
+        columns = TableColumns(StoredRows(table_file(folder, name, tables[name])))
         if missing := sorted(set(needed) - set(columns)):
             raise ValueError(f"it has no column {', '.join(missing)}")
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors

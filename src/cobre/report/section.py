@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from cobre.records import dataclass
-from cobre.report.charts import Chart, Mark, variable
+from cobre.report.charts import Chart, LegendEntry, variable
 from cobre.text import NO_VALUE, digits, duration_spelled, money_spelled, percent_spelled
 
 # Tables, whose numbers are also in the data of the page.
@@ -31,20 +31,20 @@ class TableColumn:
     """A heading, and the format of its cells (a key of FORMATS), whose numbers are divided by `divisor`."""
 
     title: str
-    kind: str = "text"
+    format: str = "text"
     divisor: float = 1.0
 
     @property
     def css(self) -> str:
         """The attribute of its cells: numbers are right-aligned."""
-        return "" if self.kind == "text" else ' class="num"'
+        return "" if self.format == "text" else ' class="num"'
 
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
     """A table with a note below; rows with an index in `marked` are highlighted.
 
-    kind: the kind of entity in the first column (a key of `simulated.KINDS`), which the page turns into links.
+    entity_kind: kind of the entities in the first column (a key of `simulated.KINDS`), which the page turns into links.
     """
 
     key: str
@@ -54,7 +54,7 @@ class DataTable:
     note: str = ""
     marked: frozenset[int] = frozenset()
     is_wide: bool = False
-    kind: str = ""
+    entity_kind: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the table in full precision; NaN and infinities are null."""
@@ -67,7 +67,7 @@ class DataTable:
         body = "".join(self._row(index, row) for index, row in enumerate(self.rows))
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
         wide = " wide" if self.is_wide else ""
-        kind = f' data-kind="{self.kind}"' if self.kind else ""
+        kind = f' data-kind="{self.entity_kind}"' if self.entity_kind else ""
         return (
             f'<section class="card table{wide}" id="{self.key}"{kind}><h3>{escape(self.title)}</h3>'
             f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(self.title)}"><table>'
@@ -81,7 +81,7 @@ class DataTable:
     @staticmethod
     def _cell(column: TableColumn, cell: Cell) -> str:
         scaled = cell if cell is None or isinstance(cell, str) or column.divisor == 1.0 else cell / column.divisor
-        text = NO_VALUE if scaled is None else FORMATS[column.kind](scaled)
+        text = NO_VALUE if scaled is None else FORMATS[column.format](scaled)
         return f"<td{column.css}>{escape(text)}</td>"
 
 
@@ -130,7 +130,7 @@ def _part(part: Chart | DataTable | str) -> str:
 
 def chart_card(chart: Chart) -> str:
     """Render the frame and the legend of a chart, which the script of the page draws."""
-    legend = "".join(_legend_entry(mark) for mark in chart.legend)
+    legend = "".join(_legend_item(entry) for entry in chart.legend)
     note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
     explanation = f'<p class="explanation">{with_code(chart.explanation)}</p>' if chart.explanation else ""
     marks = f'<ul class="legend">{legend}</ul>' if legend else ""
@@ -143,6 +143,6 @@ def chart_card(chart: Chart) -> str:
     )
 
 
-def _legend_entry(mark: Mark) -> str:
-    style = f"--mark:{variable(mark.colour)};--strength:{mark.strength:.2f}"
-    return f'<li><span class="mark {mark.kind}" style="{style}" aria-hidden="true"></span>{escape(mark.name)}</li>'
+def _legend_item(entry: LegendEntry) -> str:
+    style = f"--mark:{variable(entry.colour)};--strength:{entry.strength:.2f}"
+    return f'<li><span class="mark {entry.drawing}" style="{style}" aria-hidden="true"></span>{escape(entry.name)}</li>'

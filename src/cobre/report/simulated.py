@@ -8,10 +8,23 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.records import dataclass
-from cobre.report.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, Band, Chart, Drawing, Mark, Series
+from cobre.report.charts import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    Band,
+    Chart,
+    Drawing,
+    LegendEntry,
+    Series,
+)
 from cobre.report.entity_rows import Columns, EntityRows, block_hours, last_block, mean_over_blocks, sum_over_blocks
-from cobre.report.study_facts import StudyFacts
-from cobre.runs.labels import COST_COMPONENTS, MIN_COST
+from cobre.report.study_record import StudyRecord
+from cobre.runs.labels import COST_COMPONENTS, ID_COLUMNS, MIN_COST
 from cobre.text import digits
 
 # Percentiles over scenarios of many cells at once.
@@ -58,37 +71,39 @@ class Quantity:
     title: str
     unit: str
     table: str
-    entity: str
-    number: str
+    column: str
     aggregation: Aggregation
     adds_up: bool = True
     colour: str = BLUE
     is_violation: bool = False
 
-
-def _hydro(title: str, unit: str, number: str, aggregation: Aggregation, colour: str = BLUE, **more: bool) -> Quantity:
-    return Quantity(title, unit, "hydros", "hydro_id", number, aggregation, colour=colour, **more)
-
-
-def _violation(title: str, unit: str, number: str, aggregation: Aggregation = "average") -> Quantity:
-    return _hydro(title, unit, number, aggregation, VERMILLION, is_violation=True)
+    @property
+    def id_column(self) -> str:
+        """The column with the ids of the entities."""
+        return ID_COLUMNS[self.table]
 
 
-def _bus(title: str, unit: str, number: str, aggregation: Aggregation, colour: str, **more: bool) -> Quantity:
-    return Quantity(title, unit, "buses", "bus_id", number, aggregation, colour=colour, **more)
+def _hydro(title: str, unit: str, column: str, aggregation: Aggregation, colour: str = BLUE, **more: bool) -> Quantity:
+    return Quantity(title, unit, "hydros", column, aggregation, colour=colour, **more)
 
 
-def _source(title: str, number: str, aggregation: Aggregation, colour: str, **more: bool) -> Quantity:
-    return Quantity(title, "MW", "non_controllables", "non_controllable_id", number, aggregation, colour=colour, **more)
+def _violation(title: str, unit: str, column: str, aggregation: Aggregation = "average") -> Quantity:
+    return _hydro(title, unit, column, aggregation, VERMILLION, is_violation=True)
+
+
+def _bus(title: str, unit: str, column: str, aggregation: Aggregation, colour: str, **more: bool) -> Quantity:
+    return Quantity(title, unit, "buses", column, aggregation, colour=colour, **more)
+
+
+def _source(title: str, column: str, aggregation: Aggregation, colour: str, **more: bool) -> Quantity:
+    return Quantity(title, "MW", "non_controllables", column, aggregation, colour=colour, **more)
 
 
 QUANTITIES: Mapping[str, Quantity] = {
     "storage": _hydro("Stored water", "hm³", "storage_final_hm3", "last"),
     "inflow": _hydro("Natural inflow", "m³/s", "incremental_inflow_m3s", "last", SKY),
     "hydro_generation": _hydro("Hydro generation", "MW", "generation_mwh", "power"),
-    "thermal_generation": Quantity(
-        "Thermal generation", "MW", "thermals", "thermal_id", "generation_mwh", "power", colour=ORANGE
-    ),
+    "thermal_generation": Quantity("Thermal generation", "MW", "thermals", "generation_mwh", "power", colour=ORANGE),
     "non_controllable_generation": _source("Wind, solar and other generation", "generation_mwh", "power", GREEN),
     "deficit": _bus("Deficit", "MW", "deficit_mwh", "power", VERMILLION),
     "load": _bus("Load", "MW", "load_mwh", "power", SKY),
@@ -110,24 +125,16 @@ QUANTITIES: Mapping[str, Quantity] = {
     "withdrawal_over": _violation("Withdrawal in excess", "m³/s", "water_withdrawal_violation_pos_m3s"),
     "withdrawal_under": _violation("Withdrawal not met", "m³/s", "water_withdrawal_violation_neg_m3s"),
     "negative_inflow": _violation("Correction of negative inflow", "m³/s", "inflow_nonnegativity_slack_m3s", "last"),
-    "thermal_cost": Quantity(
-        "Cost of thermal generation", "$", "thermals", "thermal_id", "generation_cost", "total", colour=GREY
-    ),
+    "thermal_cost": Quantity("Cost of thermal generation", "$", "thermals", "generation_cost", "total", colour=GREY),
     "excess": _bus("Excess power", "MW", "excess_mwh", "power", GREY),
     "available": _source("Available power", "available_mw", "average", SKY),
     "curtailment": _source("Curtailment", "curtailment_mwh", "power", VERMILLION),
-    "line_flow": Quantity("Flow", "MW", "exchanges", "line_id", "net_flow_mwh", "power", False, BLUE),
-    "line_losses": Quantity("Losses", "MW", "exchanges", "line_id", "losses_mwh", "power", colour=GREY),
-    "contract_power": Quantity("Contracted power", "MW", "contracts", "contract_id", "power_mw", "average"),
-    "contract_cost": Quantity(
-        "Cost of the contract", "$", "contracts", "contract_id", "total_cost", "total", colour=GREY
-    ),
-    "pumped": Quantity(
-        "Pumped flow", "m³/s", "pumping_stations", "pumping_station_id", "pumped_flow_m3s", "average", colour=SKY
-    ),
-    "pumping_power": Quantity(
-        "Power used", "MW", "pumping_stations", "pumping_station_id", "power_consumption_mw", "average", colour=ORANGE
-    ),
+    "line_flow": Quantity("Flow", "MW", "exchanges", "net_flow_mwh", "power", False, BLUE),
+    "line_losses": Quantity("Losses", "MW", "exchanges", "losses_mwh", "power", colour=GREY),
+    "contract_power": Quantity("Contracted power", "MW", "contracts", "power_mw", "average"),
+    "contract_cost": Quantity("Cost of the contract", "$", "contracts", "total_cost", "total", colour=GREY),
+    "pumped": Quantity("Pumped flow", "m³/s", "pumping_stations", "pumped_flow_m3s", "average", colour=SKY),
+    "pumping_power": Quantity("Power used", "MW", "pumping_stations", "power_consumption_mw", "average", colour=ORANGE),
 }
 
 # Kinds of entities in the explorer: key in study.json, title, and quantities in the order of the page.
@@ -159,17 +166,10 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def columns_of(table: str) -> tuple[str, ...]:
-    """Return the columns of a table that quantities need, keys first."""
-    quantities = [quantity for quantity in QUANTITIES.values() if quantity.table == table]
-    entity = [quantities[0].entity] if quantities else []
-    return tuple(dict.fromkeys([*KEYS, *entity, *(quantity.number for quantity in quantities)]))
-
-
 # Columns that every table of `cobre run` has; other columns may be missing.
 NEEDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "costs": ("scenario_id", "stage_id", "immediate_cost", "discount_factor"),
-    **{table: columns_of(table)[:4] for table in dict.fromkeys(found.table for found in QUANTITIES.values())},
+    **{quantity.table: (*KEYS, quantity.id_column) for quantity in QUANTITIES.values()},
 }
 
 
@@ -210,7 +210,7 @@ class Fan:
 class SimulationTables:
     """The tables of a simulation, read by quantity."""
 
-    def __init__(self, tables: Mapping[str, Columns], study: StudyFacts) -> None:
+    def __init__(self, tables: Mapping[str, Columns], study: StudyRecord) -> None:
         self._tables = tables
         self._study = study
         self._rows: dict[str, EntityRows] = {}
@@ -219,35 +219,35 @@ class SimulationTables:
         """Return whether the tables have this quantity for any entity."""
         quantity = QUANTITIES[name]
         table = self._tables.get(quantity.table)
-        if table is None or quantity.number not in table:
+        if table is None or quantity.column not in table:
             return False
-        return bool(self.rows(quantity.table, quantity.entity).entities)
+        return bool(self.rows(quantity.table).entities)
 
     def cube(self, name: str) -> Cube:
         """Read a quantity by scenario, stage and entity."""
         quantity = QUANTITIES[name]
-        rows = self.rows(quantity.table, quantity.entity)
-        values = rows.reduce_blocks(quantity.number, lambda grid: self._values(rows, quantity, grid))
+        rows = self.rows(quantity.table)
+        values = rows.reduce_blocks(quantity.column, lambda grid: self._values(rows, quantity, grid))
         return Cube(quantity, values, self._study.stage_labels(rows.stages), rows.entities)
 
     def cube_and_block_means(self, name: str) -> tuple[Cube, Floats]:
         """Read a quantity, and its means over scenarios by stage, entity and block, in one pass."""
         quantity = QUANTITIES[name]
-        rows = self.rows(quantity.table, quantity.entity)
+        rows = self.rows(quantity.table)
         sums = np.zeros(rows.shape[1:])
 
         def reduced(grid: Floats) -> Floats:
             np.add(sums, self._by_block(rows, quantity, grid).sum(axis=0), out=sums)
             return self._values(rows, quantity, grid)
 
-        values = rows.reduce_blocks(quantity.number, reduced)
+        values = rows.reduce_blocks(quantity.column, reduced)
         return Cube(quantity, values, self._study.stage_labels(rows.stages), rows.entities), sums / len(rows.scenarios)
 
     def blocks(self, name: str) -> Floats:
         """Return S x T x E x B: values by block, energy as mean power. As large as the column of the table."""
         quantity = QUANTITIES[name]
-        rows = self.rows(quantity.table, quantity.entity)
-        return self._by_block(rows, quantity, rows.grid(quantity.number))
+        rows = self.rows(quantity.table)
+        return self._by_block(rows, quantity, rows.grid(quantity.column))
 
     def _by_block(self, rows: EntityRows, quantity: Quantity, grid: Floats) -> Floats:
         if quantity.aggregation != "power":
@@ -267,10 +267,10 @@ class SimulationTables:
         power: Floats = sum_over_blocks(grid) / np.asarray(hours)[:, None]
         return power
 
-    def rows(self, table: str, entity: str | None) -> EntityRows:
+    def rows(self, table: str) -> EntityRows:
         """Return the rows of a table, indexed by scenario, stage and entity."""
         if table not in self._rows:
-            self._rows[table] = EntityRows(self._tables[table], entity)
+            self._rows[table] = EntityRows(self._tables[table], ID_COLUMNS.get(table))
         return self._rows[table]
 
     def hours(self, rows: EntityRows) -> Floats:
@@ -280,16 +280,16 @@ class SimulationTables:
 
     @cached_property
     def _hours_of_buses(self) -> Floats:
-        return block_hours(self.rows("buses", "bus_id"))
+        return block_hours(self.rows("buses"))
 
     def scenario_costs(self) -> Floats:
         """Return the cost of each scenario in $, discounted to the first stage."""
-        costs, rows = self._tables["costs"], self.rows("costs", None)
+        costs, rows = self._tables["costs"], self.rows("costs")
         return np.asarray(rows.by_scenario(costs["immediate_cost"] * costs["discount_factor"]))
 
     def component_costs(self) -> dict[str, float]:
         """Return the mean of each cost component of at least `MIN_COST`, in $ discounted to the first stage."""
-        costs, rows = self._tables["costs"], self.rows("costs", None)
+        costs, rows = self._tables["costs"], self.rows("costs")
         means = {
             title: float(rows.by_scenario(costs[name] * costs["discount_factor"]).mean())
             for name, title in COST_COMPONENTS.items()
@@ -303,7 +303,7 @@ class SimulationTables:
 TOLERANCE = 1e-6  # a flow is at its limit within this share of the limit, or of 1 MW
 
 
-def limits(study: StudyFacts, rows: EntityRows) -> tuple[Floats, Floats] | None:
+def limits(study: StudyRecord, rows: EntityRows) -> tuple[Floats, Floats] | None:
     """Return L x T x B limits in MW, direct and reverse; None if study.json has no limits."""
     records = {entry["id"]: entry for entry in study.line_limits if isinstance(entry.get("id"), int)}
     shape = (len(rows.entities), len(rows.stages), len(rows.blocks))
@@ -323,7 +323,7 @@ def _limits_of(entry: Mapping[str, Any], name: str, shape: tuple[int, int]) -> F
     return by_stage
 
 
-def limits_by_stage(study: StudyFacts, rows: EntityRows, hours: Floats) -> tuple[Floats, Floats]:
+def limits_by_stage(study: StudyRecord, rows: EntityRows, hours: Floats) -> tuple[Floats, Floats]:
     """Return L x T limits in MW, both directions: the mean weighted by hours; NaN where unknown."""
     line_limits = limits(study, rows)
     if line_limits is None:
@@ -334,7 +334,7 @@ def limits_by_stage(study: StudyFacts, rows: EntityRows, hours: Floats) -> tuple
     return direct, reverse
 
 
-def congestion(study: StudyFacts, rows: EntityRows, hours: Floats) -> Floats | None:
+def congestion(study: StudyRecord, rows: EntityRows, hours: Floats) -> Floats | None:
     """Return L x 2 x T: the share of hours, over scenarios, at the limit, in the direct and the reverse direction."""
     line_limits = limits(study, rows)
     if line_limits is None:
@@ -364,13 +364,13 @@ def _share_at(flow: Floats, limit: Floats, weights: Floats) -> Floats:
 OUTER_OPACITY, INNER_OPACITY = 0.18, 0.32
 
 
-def fan_legend(colour: str) -> tuple[Mark, ...]:
+def fan_legend(colour: str) -> tuple[LegendEntry, ...]:
     """Return median, mean and the two percentile bands, the inner one first."""
     return (
-        Mark("median", colour),
-        Mark("mean", colour, "dash"),
-        Mark("25 to 75 %", colour, "band", INNER_OPACITY + OUTER_OPACITY),
-        Mark("5 to 95 % of the scenarios", colour, "band", OUTER_OPACITY),
+        LegendEntry("median", colour),
+        LegendEntry("mean", colour, "dash"),
+        LegendEntry("25 to 75 %", colour, "band", INNER_OPACITY + OUTER_OPACITY),
+        LegendEntry("5 to 95 % of the scenarios", colour, "band", OUTER_OPACITY),
     )
 
 

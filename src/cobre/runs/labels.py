@@ -37,6 +37,17 @@ KINDS_BY_ID: Mapping[str, str] = {
 }
 """Kinds of entities by the columns of results that have their ids."""
 
+ID_COLUMNS: Mapping[str, str] = {
+    "hydros": "hydro_id",
+    "thermals": "thermal_id",
+    "buses": "bus_id",
+    "exchanges": "line_id",
+    "non_controllables": "non_controllable_id",
+    "contracts": "contract_id",
+    "pumping_stations": "pumping_station_id",
+}
+"""Columns with the ids of entities, by table of a simulation."""
+
 COST_COMPONENTS: Mapping[str, str] = {
     "thermal_cost": "Thermal generation",
     "anticipated_thermal_cost": "Thermal generation committed ahead",

@@ -9,7 +9,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats, sum_in_order
 from cobre.core.case import Case, System
-from cobre.io.output.growing_tables import table_pieces
+from cobre.io.output.results import StoredRows
 from cobre.io.storage.arrow_columns import numbers_of
 from cobre.runs.labels import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
 from cobre.text import percent
@@ -67,7 +67,7 @@ def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
 
 def stored_cost_note(folder: Path, case: Case) -> str | None:
     """Return the `cost_note` of a simulation whose tables are in a folder."""
-    return cost_note(lambda name, columns: table_pieces(folder / f"{name}.parquet", columns), case)
+    return cost_note(lambda name, columns: StoredRows(folder / f"{name}.parquet").pieces(columns), case)
 
 
 def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:

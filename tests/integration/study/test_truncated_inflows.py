@@ -10,7 +10,7 @@ from studies import must_run
 
 import cobre
 from cobre.core.verdict import VerdictKind
-from cobre.report import write_report
+from cobre.report.document import write_report
 
 SEASONS = {
     "cycle_type": "monthly",

@@ -18,7 +18,7 @@ from cobre.comparison.runs import ComparedRun, common_scenarios, match_entities,
 from cobre.core.confidence import mean_with_half_width
 from cobre.io.output import ResultsError
 from cobre.io.output.results import RowsInMemory, describe_table
-from cobre.report.study_facts import StudyFacts
+from cobre.report.study_record import StudyRecord
 from cobre.runs.labels import COST_COMPONENTS
 
 
@@ -180,7 +180,7 @@ def test_no_more_than_the_row_groups_of_a_scenario_are_read_for_it():
 
     scenario = np.repeat(np.arange(100), 2_000).astype(np.int32)
     rows = Counted(pa.table({"scenario_id": scenario, "x": np.ones(len(scenario))}))
-    run = ComparedRun("a", StudyFacts({}), {"t": rows}, None)
+    run = ComparedRun("a", StudyRecord({}), {"t": rows}, None)
     scenarios = run.scenarios("t", ["x"])
     assert next(scenarios)[0] == 0
     assert read == [0]
@@ -190,7 +190,7 @@ def test_no_more_than_the_row_groups_of_a_scenario_are_read_for_it():
 def test_rows_out_of_order_are_refused():
     rows = RowsInMemory(pa.table({"scenario_id": np.array([1, 0], np.int32)}))
     with pytest.raises(ResultsError, match="order of scenarios"):
-        list(ComparedRun("a", StudyFacts({}), {"t": rows}, None).scenarios("t", []))
+        list(ComparedRun("a", StudyRecord({}), {"t": rows}, None).scenarios("t", []))
 
 
 def test_only_common_scenarios_are_in_step():
@@ -255,7 +255,7 @@ def test_one_scenario_has_no_interval():
 
 
 def facts(hydros=(), stages=()):
-    return StudyFacts(
+    return StudyRecord(
         {
             "entities": {"hydros": [{"id": id_, "name": name} for id_, name in hydros]},
             "stages": [{"id": id_, "start_date": date} for id_, date in stages],
@@ -280,5 +280,5 @@ def test_stages_are_the_same_by_date():
     a = ComparedRun("A", facts(stages=[(0, "2030-01-01"), (1, "2030-02-01")]), {}, None)
     b = ComparedRun("B", facts(stages=[(0, "2030-02-01"), (1, "2030-03-01")]), {}, None)
     assert [(match.a, match.b, match.name) for match in match_stages(a, b, [0, 1], [0, 1])] == [(1, 0, "2030-02")]
-    without = replace(b, study=StudyFacts({}))
+    without = replace(b, study=StudyRecord({}))
     assert [(match.a, match.b) for match in match_stages(a, without, [0, 1], [1, 2])] == [(1, 1)]

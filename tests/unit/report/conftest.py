@@ -7,7 +7,7 @@ import sys
 import pytest
 from report_page import EXAMPLE
 
-from cobre.report import write_report
+from cobre.report.document import write_report
 
 
 @pytest.fixture(scope="session")

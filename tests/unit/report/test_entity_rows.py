@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from cobre.io.output.results import StoredRows
 from cobre.report.entity_rows import (
     EntityRows,
     TableColumns,
@@ -31,7 +32,7 @@ def without(columns, rows):
 def test_pieces_of_a_file_are_put_together(tmp_path, rows_per_group):
     columns = table()
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet", row_group_size=rows_per_group)
-    found = EntityRows(TableColumns(tmp_path / "t.parquet"), "hydro_id")
+    found = EntityRows(TableColumns(StoredRows(tmp_path / "t.parquet")), "hydro_id")
     assert (found.scenarios, found.stages, found.entities, found.blocks) == ((0, 1, 2, 5), (3, 1), (4, 7, 9), (0, 1))
     np.testing.assert_array_equal(found.grid("value"), columns["value"].reshape(4, 2, 3, 2))
     np.testing.assert_array_equal(found.total("value"), columns["value"].reshape(4, 2, 3, 2).sum(axis=3))

@@ -6,7 +6,8 @@ import random
 import pytest
 from report_page import Page
 
-from cobre.report import ReportError, write_report
+from cobre.report.document import write_report
+from cobre.report.run_folder import ReportError
 
 STRANGE = (None, True, -1, 0, 1e30, "words", "", [], {}, [None], [[1]], {"id": 0})
 

@@ -5,7 +5,7 @@ import re
 
 from report_page import Page, data_of
 
-from cobre.report import write_report
+from cobre.report.document import write_report
 
 
 def test_page_has_all_sections_and_unique_ids(finished_page):

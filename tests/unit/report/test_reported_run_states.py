@@ -8,7 +8,8 @@ import pytest
 from report_page import Page, data_of, series
 
 from cobre.io.output import ResultsError
-from cobre.report import ReportError, write_report
+from cobre.report.document import write_report
+from cobre.report.run_folder import ReportError
 from cobre.runs.table_query import TableQuery, query_table
 
 

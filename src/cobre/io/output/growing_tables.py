@@ -9,16 +9,14 @@ several segments are copied, without decoding, into one file for each table (`pa
 """
 
 import json
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.io.output.parquet_join import join_parquet
-from cobre.io.output.results import ResultTables, publish, write_table
+from cobre.io.output.results import ResultTables, StoredRows, publish, write_table
 from cobre.io.storage.atomic import flush_tree, write_file
-from cobre.io.storage.confined import check_untrusted, create_file, make_folder, remove_file, remove_tree
+from cobre.io.storage.confined import create_file, make_folder, remove_file, remove_tree
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
 
@@ -41,37 +39,15 @@ class Segment:
     folder: Path
     record: Mapping[str, Any]
 
-    def columns(self, name: str) -> "StoredColumns":
-        """Return the columns of a table."""
-        return StoredColumns(_path(self.folder, name))
+    def rows(self, name: str) -> StoredRows:
+        """Return the rows of a table, to be read in pieces."""
+        return StoredRows(_path(self.folder, name))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its tables."""
         found = self.folder.rglob("*.parquet")
         return tuple(sorted(path.relative_to(self.folder).as_posix().removesuffix(".parquet") for path in found))
-
-
-class StoredColumns:
-    """Reads ranges of rows of single columns of a Parquet file."""
-
-    def __init__(self, path: Path) -> None:
-        from pyarrow import parquet  # noqa: PLC0415
-
-        self._file = parquet.ParquetFile(check_untrusted(path))
-        groups = range(self._file.num_row_groups)
-        self._starts = [0, *accumulate(self._file.metadata.row_group(group).num_rows for group in groups)]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns, in order."""
-        return tuple(self._file.schema_arrow.names)
-
-    def read(self, name: str, start: int, stop: int) -> "pa.ChunkedArray":
-        """Return the rows from `start` to before `stop` of a column."""
-        first, last = bisect_right(self._starts, start) - 1, bisect_left(self._starts, stop)
-        column = self._file.read_row_groups(range(first, last), columns=[name], use_threads=False).column(0)
-        return column.slice(start - self._starts[first], stop - start)
 
 
 class GrowingTables:
@@ -212,15 +188,3 @@ def _closed_segments(unfinished: Path, identity: str) -> list[Segment]:
         if record.pop("identity", None) != identity:
             return found
         found.append(Segment(folder, record))
-
-
-# Tables of results read piece by piece, because they may be larger than memory.
-
-
-def table_pieces(path: Path, columns: Sequence[str]) -> Iterator["pa.Table"]:
-    """Yield some columns, row group by row group. Raises OSError and ValueError for an unreadable file."""
-    from pyarrow import parquet  # noqa: PLC0415
-
-    with parquet.ParquetFile(check_untrusted(path)) as file:
-        for group in range(file.num_row_groups):
-            yield file.read_row_group(group, columns=list(columns), use_threads=False)

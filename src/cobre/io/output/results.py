@@ -5,8 +5,10 @@ import json
 import os
 import platform
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -152,9 +154,21 @@ class StoredRows:
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
         """Yield the row groups of the file, with all columns or some."""
-        wanted = None if columns is None else list(columns)
+        names = None if columns is None else list(columns)
         for group in range(self._file.num_row_groups):
-            yield self._file.read_row_group(group, columns=wanted, use_threads=False)
+            yield self._file.read_row_group(group, columns=names, use_threads=False)
+
+    def column(self, name: str, start: int, stop: int) -> "pa.ChunkedArray":
+        """Return the rows from `start` to before `stop` of a column."""
+        first, last = bisect_right(self._starts, start) - 1, bisect_left(self._starts, stop)
+        values = self._file.read_row_groups(range(first, last), columns=[name], use_threads=False).column(0)
+        return values.slice(start - self._starts[first], stop - start)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The first row of each row group, and the end of the last."""
+        groups = range(self._file.num_row_groups)
+        return [0, *accumulate(self._file.metadata.row_group(group).num_rows for group in groups)]
 
     def whole(self) -> "pa.Table":
         """Return the complete table, for tables that are known to be small."""

@@ -24,7 +24,7 @@ from cobre.report.explorer_data import Explorer
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Cell, DataTable, Section, TableColumn
 from cobre.report.simulated import PERCENTILES, QUANTITIES, Fan, SimulationTables, congestion, fan_chart
-from cobre.report.study_facts import StudyFacts
+from cobre.report.study_record import StudyRecord
 from cobre.report.system_map import system_map
 from cobre.runs.labels import NEGLIGIBLE
 from cobre.text import scale_for
@@ -180,8 +180,8 @@ def _generation_chart(simulated: SimulationTables) -> Chart:
     )
 
 
-def _thermals(simulated: SimulationTables, study: StudyFacts) -> DataTable:
-    rows = simulated.rows("thermals", "thermal_id")
+def _thermals(simulated: SimulationTables, study: StudyRecord) -> DataTable:
+    rows = simulated.rows("thermals")
     energy = rows.total("generation_mwh").sum(axis=1) / 1000
     money = rows.total("generation_cost").sum(axis=1)
     power = simulated.cube("thermal_generation").values.mean(axis=(0, 1))
@@ -204,11 +204,11 @@ def _thermals(simulated: SimulationTables, study: StudyFacts) -> DataTable:
         "Energy and cost of the whole horizon; costs are not discounted. "
         "5 % and 95 % are percentiles over the scenarios."
     )
-    return DataTable("thermals", "Thermal plants", columns, table_rows, note, is_wide=True, kind="thermals")
+    return DataTable("thermals", "Thermal plants", columns, table_rows, note, is_wide=True, entity_kind="thermals")
 
 
-def _deficits(simulated: SimulationTables, study: StudyFacts) -> DataTable:
-    rows = simulated.rows("buses", "bus_id")
+def _deficits(simulated: SimulationTables, study: StudyRecord) -> DataTable:
+    rows = simulated.rows("buses")
     missing = rows.total("deficit_mwh")
     load = rows.total("load_mwh").sum(axis=1).mean(axis=0)
     labels = simulated.cube("deficit").labels
@@ -238,7 +238,7 @@ def _deficits(simulated: SimulationTables, study: StudyFacts) -> DataTable:
         f"Energy of the whole horizon. A scenario has a deficit if more than {NEGLIGIBLE:g} MWh is not served; less "
         "is within the tolerance of the LPs. The worst stage is the one with the largest mean deficit."
     )
-    return DataTable("deficits", "Deficit", columns, table_rows, note, is_wide=True, kind="buses")
+    return DataTable("deficits", "Deficit", columns, table_rows, note, is_wide=True, entity_kind="buses")
 
 
 # Tables of all hydro plants and all lines; thermal plants and buses have theirs under Generation.
@@ -266,11 +266,11 @@ LINE_COLUMNS = (
 )
 
 
-def hydro_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
+def hydro_table(study: StudyRecord, explorer: Explorer) -> DataTable | None:
     """Return a row for each plant, in the order of the case."""
     if "storage" not in explorer.summaries:
         return None
-    ids = explorer.simulated.rows("hydros", "hydro_id").entities
+    ids = explorer.simulated.rows("hydros").entities
     violated = _violated(explorer, len(ids))
     rows = [
         (
@@ -292,14 +292,14 @@ def hydro_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
         "maximum storage. Violations are limits that were violated at a penalty: storage, filling, outflow, turbined "
         "flow, generation, evaporation, withdrawal, and negative inflows."
     )
-    return DataTable("hydros", "Hydro plants", HYDRO_COLUMNS, rows, note, is_wide=True, kind="hydros")
+    return DataTable("hydros", "Hydro plants", HYDRO_COLUMNS, rows, note, is_wide=True, entity_kind="hydros")
 
 
-def line_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
+def line_table(study: StudyRecord, explorer: Explorer) -> DataTable | None:
     """Return a row for each line, in the order of the case."""
     if "line_flow" not in explorer.summaries:
         return None
-    rows = explorer.simulated.rows("exchanges", "line_id")
+    rows = explorer.simulated.rows("exchanges")
     hours = explorer.simulated.hours(rows)
     shares = congestion(study, rows, hours)
     weights = hours.sum(axis=1) / hours.sum()
@@ -316,7 +316,7 @@ def line_table(study: StudyFacts, explorer: Explorer) -> DataTable | None:
         "Means over all stages and scenarios; negative flows run from the second bus to the first. Shares are of hours "
         "and scenarios."
     )
-    return DataTable("lines", "Lines", LINE_COLUMNS, table_rows, note, is_wide=True, kind="lines")
+    return DataTable("lines", "Lines", LINE_COLUMNS, table_rows, note, is_wide=True, entity_kind="lines")
 
 
 def _mean(explorer: Explorer, name: str, index: int) -> float | None:
@@ -333,21 +333,21 @@ def _violated(explorer: Explorer, count: int) -> Floats:
     return np.asarray(np.any(violations, axis=0).mean(axis=0)) if violations else np.zeros(count)
 
 
-def _buses(study: StudyFacts, id_: int) -> Cell:
+def _buses(study: StudyRecord, id_: int) -> Cell:
     buses = study.entity("hydros", id_).get("bus_ids")
     return ", ".join(str(_bus(study, bus)) for bus in buses) if isinstance(buses, list) else None
 
 
-def _bus(study: StudyFacts, id_: object) -> Cell:
+def _bus(study: StudyRecord, id_: object) -> Cell:
     return study.entity_name("buses", id_) if isinstance(id_, int) else None
 
 
-def _downstream_name(study: StudyFacts, id_: int) -> Cell:
+def _downstream_name(study: StudyRecord, id_: int) -> Cell:
     downstream = study.entity("hydros", id_).get("downstream_id")
     return study.entity_name("hydros", downstream) if isinstance(downstream, int) else None
 
 
-def _fullness(study: StudyFacts, id_: int, storage: float | None) -> float | None:
+def _fullness(study: StudyRecord, id_: int, storage: float | None) -> float | None:
     """Return the mean position in the storage range, 0 to 1; None without storage, or if study.json lacks the range."""
     plant = study.entity("hydros", id_)
     low, high = plant.get("min_storage_hm3"), plant.get("max_storage_hm3")

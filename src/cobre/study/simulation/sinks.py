@@ -172,12 +172,12 @@ class StreamingSink:
         return np.array(self._tables.segments[-1].record["costs"] if self._tables.segments else [], np.float64)
 
     def _digest_segment(self, segment: Segment, scenarios: int) -> None:
-        files = {name: segment.columns(name) for name in self._rows}
+        files = {name: segment.rows(name) for name in self._rows}
         for start in range(0, scenarios, self._chunk):
             stop = min(start + self._chunk, scenarios)
             for table, rows in self._rows.items():
-                for name in files[table].names:
-                    column = files[table].read(name, start * rows, stop * rows)
+                for name in files[table].schema.names:
+                    column = files[table].column(name, start * rows, stop * rows)
                     self._digest.feed_column(table, name, _numpy(column))
                     self.stage_costs.add(table, name, _numpy(column))
 

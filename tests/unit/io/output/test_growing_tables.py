@@ -94,11 +94,11 @@ def test_columns_are_read_across_row_groups(tmp_path):
     for first in range(0, 4 * ROWS_PER_GROUP, ROWS_PER_GROUP):
         tables.append("costs", rows(first, ROWS_PER_GROUP))
     tables.close_segment({})
-    columns = tables.segments[0].columns("costs")
+    stored = tables.segments[0].rows("costs")
     start, stop = ROWS_PER_GROUP - 2, 2 * ROWS_PER_GROUP + 2
-    assert columns.names == ("scenario_id", "cost")
-    assert columns.read("scenario_id", start, stop).to_pylist() == list(range(start, stop))
-    assert columns.read("scenario_id", 0, ROWS_PER_GROUP).to_pylist() == list(range(ROWS_PER_GROUP))
+    assert stored.schema.names == ["scenario_id", "cost"]
+    assert stored.column("scenario_id", start, stop).to_pylist() == list(range(start, stop))
+    assert stored.column("scenario_id", 0, ROWS_PER_GROUP).to_pylist() == list(range(ROWS_PER_GROUP))
 
 
 def test_pieces_that_nearly_fill_a_row_group_do_not_wait(tmp_path):

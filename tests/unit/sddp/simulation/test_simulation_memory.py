@@ -8,7 +8,7 @@ from systems_water import random_inflows
 from test_streamed_rows import into, streaming
 
 from cobre.io.output import growing_tables
-from cobre.io.output.growing_tables import table_pieces
+from cobre.io.output.results import StoredRows
 from cobre.study.cost_note import cost_note
 
 CHUNK = 16
@@ -42,7 +42,7 @@ def test_note_on_costs(tmp_path, trained):
 
     def read(name, columns):
         nonlocal largest
-        for piece in table_pieces(folder / f"{name}.parquet", columns):
+        for piece in StoredRows(folder / f"{name}.parquet").pieces(columns):
             largest = max(largest, pa.total_allocated_bytes() - before)
             yield piece
 

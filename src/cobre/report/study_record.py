@@ -1,4 +1,4 @@
-"""The facts of study.json: names of entities, dates and hours of stages, limits of lines."""
+"""The content of study.json: names of entities, dates and hours of stages, limits of lines."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from cobre.runs.labels import KINDS_BY_ID
 from cobre.text import singular
 
 
-class StudyFacts:
+class StudyRecord:
     """The content of study.json; without the file, ids are shown instead of names and dates."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
