@@ -119,7 +119,7 @@ def system_map(case: "Case | str | Path") -> "SystemMap | None":
     return draw_map(StudyRecord(stages_and_entities(case)))
 
 
-def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
+def study_record(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
     """Return the content of study.json: the case, its settings, digests and versions."""
     case = ready.study.case
     source = request.case

@@ -24,7 +24,7 @@ from cobre.study.output.previous_run import (
 )
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.requests import RunRequest
-from cobre.study.study_record import study_facts
+from cobre.study.study_record import study_record
 from cobre.study.training.train import TrainedStudy
 from cobre.study.unchecked_config import UncheckedConfig
 
@@ -74,7 +74,7 @@ class RunOutput:
             self._log = self._open_log()
             for event in self._buffered_events:
                 self._log.emit(event)
-        write_json(request.output / STUDY_FILE, study_facts(ready, request.case))
+        write_json(request.output / STUDY_FILE, study_record(ready, request.case))
         if not config.training.enabled:  # otherwise after training: the first iteration does not wait for them
             write_study_exports(request.output, ready.study)
 
