@@ -13,24 +13,24 @@ from cobre.core.confidence import skewed_half_width
 from cobre.records import dataclass
 
 ENOUGH_PATHS = 32
-"""Paths of a mean: iterations with fewer of them are pooled, the newest first."""
+"""Minimum number of paths of a mean: the newest iterations are pooled until they have as many."""
 
 LEAST_HALF_WIDTH = 1e-4
-"""Of the cost: no narrower interval is given, because a sample does not know of paths that are rarer than it is large.
-A gap of this size counts as closed."""
+"""Relative to the cost: no narrower interval is given, because a sample misses paths rarer than its size. A gap of this
+size is treated as closed."""
 
 FINAL_WORTH = 3
-"""Paths of training that one path of the final policy counts for: it averages all openings at every stage, and was
-found to have a third of their variance."""
+"""Weight of a path of the final policy, in paths of training: it averages all openings at every stage, and has about a
+third of their variance."""
 
 MAX_DRIFT = 2e-4
-"""Of the lower bound: iterations since which it has risen by more had other policies than the final one."""
+"""Relative to the lower bound: iterations with a bound that is lower by more had other policies than the final one."""
 
 MIN_PATHS = 2
-"""Paths that have a spread."""
+"""Minimum number of paths for a spread."""
 
 SPREAD_PATHS = 128
-"""Paths of the spread: rare ones that cost much are missing from most small samples."""
+"""Minimum number of paths for the spread: rare expensive ones are missing from most small samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class CostSample:
     def half_width(self, confidence: float, other: "CostSample | None" = None) -> float:
         """Return half of the confidence interval of the mean; infinite for a single path.
 
-        other: a larger sample of similar costs, whose spread counts where it is wider.
+        other: a larger sample of similar costs, whose spread is used if it is wider.
         """
         spreads = [self] if other is None or other.paths < MIN_PATHS else [self, other]
         return max(self._half_width(confidence, spread) for spread in spreads)
@@ -65,10 +65,10 @@ class CostSample:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCost:
-    """The cost of a policy, $, with half of its confidence interval: 0 where it is exact, None for a single path.
+    """The cost of a policy, $, with the half-width of its confidence interval; 0 if exact, None for a single path.
 
-    paths: how many were averaged; 0: all of them. iterations: the number of iterations that they are from; 0: they were
-    drawn for this estimate alone. is_estimate: under a risk measure, where no sample of paths is a bound.
+    paths: how many were averaged; 0: all of them. iterations: how many iterations they are from; 0: they were drawn for
+    this estimate only. is_estimate: under a risk measure, where no sample of paths is a bound.
     """
 
     value: float
@@ -102,7 +102,7 @@ class PolicyCost:
 
 
 NO_POLICY_COST: dict[str, Any] = dict.fromkeys(PolicyCost(0.0, 0.0).as_dict())
-"""The same names where the cost is not known."""
+"""The same names for an unknown cost."""
 
 
 def sampled_cost(
@@ -115,23 +115,23 @@ def sampled_cost(
 ) -> PolicyCost:
     """Return the mean of a sample with its interval. spread: a larger sample of similar costs."""
     half_width = max(sample.half_width(confidence, spread), LEAST_HALF_WIDTH * abs(sample.mean))
-    known = half_width if math.isfinite(half_width) else None
-    return PolicyCost(sample.mean, known, sample.paths, iterations, confidence, is_estimate)
+    finite = half_width if math.isfinite(half_width) else None
+    return PolicyCost(sample.mean, finite, sample.paths, iterations, confidence, is_estimate)
 
 
 def final_cost(final: CostSample, recent: CostSample, drift: float) -> PolicyCost:
     """Return the cost of a final policy without a risk measure, from its own paths and those of the last iterations.
 
-    drift: $, by how much the lower bound has risen since those iterations, on average; it counts as an error. Where
-    the two disagree by more than chance, either earlier policies cost something else, or few paths of the final one
-    have missed rare events: the interval then covers both.
+    drift: $, by how much the lower bound has risen since those iterations, on average; it is treated as an error. If
+    the two samples differ by more than chance, either earlier policies have another cost, or few paths of the final
+    one have missed rare events: the interval then covers both.
     """
     widths = [part.half_width(DEFAULT_CONFIDENCE) for part in (final, recent)]
-    own = FINAL_WORTH * final.paths / (FINAL_WORTH * final.paths + recent.paths)
-    value = own * final.mean + (1.0 - own) * recent.mean
-    half_width = math.hypot(own * widths[0], (1.0 - own) * widths[1]) + (1.0 - own) * drift
+    weight = FINAL_WORTH * final.paths / (FINAL_WORTH * final.paths + recent.paths)
+    value = weight * final.mean + (1.0 - weight) * recent.mean
+    half_width = math.hypot(weight * widths[0], (1.0 - weight) * widths[1]) + (1.0 - weight) * drift
     if abs(final.mean - recent.mean) > math.hypot(*widths):
-        half_width += max(own, 1.0 - own) * abs(final.mean - recent.mean)
+        half_width += max(weight, 1.0 - weight) * abs(final.mean - recent.mean)
     return PolicyCost(value, max(half_width, LEAST_HALF_WIDTH * abs(value)), final.paths + recent.paths)
 
 
@@ -151,8 +151,7 @@ def latest_cost(
 def latest(samples: Sequence[CostSample | None], paths: int, share: float = 0.5) -> list[CostSample]:
     """Return samples of the latest iterations, the oldest first, as many as together have that many paths.
 
-    share: of all iterations that may count; at most half, unless these are known to be alike: the first policies cost
-    far more.
+    share: of all iterations that may be used; at most half, unless they are similar: the first policies cost far more.
     """
     recent: list[CostSample] = []
     for sample in reversed(samples[len(samples) - math.ceil(share * len(samples)) :]):

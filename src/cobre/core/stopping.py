@@ -69,7 +69,7 @@ class Stop:
 
 
 class Iteration(Protocol):
-    """The record of an iteration as stopping rules read it; costs and bounds in $. See `sddp.records.IterationRecord`.
+    """Record of an iteration, as stopping rules read it; costs and bounds in $ (`cobre.sddp.iteration_records`).
 
     The upper bound is the mean of the sampled paths, or exact. elapsed_s: wall time since training began, those of
     earlier runs of a resumed study included; it differs between ranks.

@@ -11,10 +11,10 @@ from cobre.records import dataclass
 from cobre.text import gap_percent
 
 RECENT = 10
-"""Iterations over which the rise of the lower bound is measured, at the most."""
+"""Maximum number of recent iterations used to measure the rise of the lower bound."""
 FEWEST_RECENT = 4
-"""Of a short run the later half counts, but not less than this: its first iterations rise steeply in every study, and
-single ones are flat by chance."""
+"""Minimum of them. Of a short run the later half is used: first iterations rise steeply in every study, and single ones
+are flat by chance."""
 FLAT = 1e-4
 """Relative to the lower bound: a smaller rise per iteration counts as flat."""
 CLOSED = 1e-4

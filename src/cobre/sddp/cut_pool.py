@@ -183,7 +183,7 @@ class CutPool:
         if layout.rows is None:
             return table
         if table.take(layout.dropped, axis=1).any():
-            raise stray_coefficients(stage)
+            raise unstored_coefficient_error(stage)
         return table.take(layout.columns, axis=1)
 
     def write_node_cuts(self, stages: range, slot: int, table: Floats) -> None:
@@ -310,8 +310,8 @@ def slots_in_memory(iterations: int, forward_passes: int, slot_bytes: int) -> in
     return room
 
 
-def stray_coefficients(stage: int) -> InternalError:
-    """Return the error for a cut with a coefficient where none is stored."""
+def unstored_coefficient_error(stage: int) -> InternalError:
+    """Return the error for a cut with a coefficient of a component that is not stored."""
     return InternalError(f"a cut of stage {stage} depends on a state that nothing after the stage reads")
 
 
@@ -350,17 +350,14 @@ class _GrowingTable(Generic[Number]):
         return self.table
 
 
-# Cuts out of the solves of a backward pass. The sums are native, in an order that never changes.
-
-
 # Which entries of the state the cuts of a stage can depend on; the others are zero in every cut and are not stored.
 
 
 def stored_components(programs: Sequence[StageProgram], *, is_priced: bool) -> list[Flags]:
     """Return the stored entries by stage, of the state that leaves it. is_priced: a boundary policy follows.
 
-    A lag matters where the next stage's inflow depends on it, or where it matters as the lag after it one stage later.
-    What a stage decides or passes on always matters.
+    A lag is stored if the next stage's inflow depends on it, or a later stage needs it shifted by one. Decided and
+    carried states are always stored.
     """
     needed = [np.full(programs[-1].dimension, is_priced)]
     for program in reversed(programs[1:]):
@@ -381,9 +378,6 @@ def _read_by(program: StageProgram, later: Flags) -> Flags:
         lags[:-1] |= leaving[1:]
     read[first : first + lags.size] = lags.reshape(-1)
     return read
-
-
-# The cuts of one stage as selections read them.
 
 
 class CutsOfStage(Protocol):
@@ -407,7 +401,7 @@ class CutsOfStage(Protocol):
 BLOCK_STATES = 512  # whose values are in memory at once
 
 
-class OldestBest:
+class LimitedMemoryLevel1State:
     """For each state, the cuts that are higher there than all older ones and within a tolerance of the best.
 
     The oldest cut within the tolerance of the best is always one of them: an older cut that is at least as high would

@@ -1,4 +1,4 @@
-"""Why a saved LP has no solution: the limits that contradict one another, or the variables that can grow without limit.
+"""Why a saved LP has no solution: an irreducible infeasible subsystem, or an unbounded ray.
 
 Diagnosis after a failure, by HiGHS through highspy: the only module that imports it. Nothing here runs during a study.
 """

@@ -1,12 +1,13 @@
-"""One stage's linear program as numbers: what every solve of the stage has in common.
+"""The linear program of a stage: all numbers that its solves have in common.
 
-States, inflows, loads and availabilities change from solve to solve; they enter through right-hand sides and bounds
-alone, in the ways that a `StageProgram` lists. Incoming states and inflows are no variables: the slope of the cost in
-them follows from the duals of the rows that they move.
+States, inflows, loads and availabilities change from solve to solve; they only affect right-hand sides and bounds, as
+listed in `StageProgram`. Incoming states and inflows are not variables: the gradient of the cost follows from the duals
+of the rows that they move.
 
 A state vector has three parts: what the stage before decided, each entry a column of its LP (storages above all); the
-inflows of earlier stages, lag by lag; and what was decided earlier still and is only passed on. Decided states have
-cut coefficients on their columns; the rest is known when a stage is solved and moves right-hand sides.
+inflows of earlier stages, lag by lag; and *passed* states, which were decided earlier and are carried through
+unchanged. Decided states have cut coefficients on their columns; the others are given when a stage is solved and move
+right-hand sides.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from cobre.core.arrays import Floats, Ints
 from cobre.core.config import SKIPPED_WHEN_NONE
 from cobre.records import dataclass
 
-# Of a stage for which a dense inverse is quicker than a sparse factorisation.
+# Up to this number of rows a dense inverse is faster than a sparse factorisation.
 MAX_DENSE_ROWS = _native.MAX_DENSE_ROWS
 PYTHON_ONLY = ("column_scale", "row_scale", "names", "corrections")
 
@@ -35,9 +36,9 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """Columns that make up for negative inflows, each limited by what its inflow is below zero.
+    """Columns that compensate negative inflows, each limited by how far its inflow is below zero.
 
-    column: by hydro; -1: none. factor: from m3/s to the scaled column. is_fixed: they make up for all of it, always.
+    column: by hydro; -1: none. factor: from m3/s to the scaled column. is_fixed: they always compensate all of it.
     """
 
     column: Ints

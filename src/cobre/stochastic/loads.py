@@ -14,7 +14,7 @@ NCS_FILE = "scenarios/non_controllable_stats.parquet"
 
 
 @dataclass(frozen=True, slots=True)
-class MemorylessClass:
+class IndependentNoise:
     """Mean and deviation (stage, entity), and which entities have an entry in the noise vector."""
 
     entity_ids: tuple[int, ...]
@@ -22,13 +22,13 @@ class MemorylessClass:
     std: Floats
     has_noise: Flags
 
-    def of_library(self, library: ExternalLibrary) -> "MemorylessClass":
+    def of_library(self, library: ExternalLibrary) -> "IndependentNoise":
         """Return a copy with the statistics of an external library, for the entities that it has."""
         columns = [self.entity_ids.index(entity_id) for entity_id in library.entity_ids]
         mean, std, has_noise = self.mean.copy(), self.std.copy(), self.has_noise.copy()
         mean[:, columns], std[:, columns], has_noise[columns] = library.mean(), library.std(), True
         self.check_entities(library)
-        return MemorylessClass(self.entity_ids, mean, std, has_noise)
+        return IndependentNoise(self.entity_ids, mean, std, has_noise)
 
     def check_entities(self, library: ExternalLibrary) -> None:
         """Refuse a library that lacks an entity with noise."""
@@ -39,22 +39,22 @@ class MemorylessClass:
                 )
 
 
-def load_class(case: Case) -> MemorylessClass:
+def load_class(case: Case) -> IndependentNoise:
     """Return loads in MW; no row: no load. Buses with a deviation above 0 at some stage have noise."""
     bus_ids = tuple(bus.id for bus in case.system.buses)
     columns = ("mean_mw", "std_mw")
     values = _values(case, LOAD_FILE, case.scenarios.load_seasonal_stats, "bus_id", columns, bus_ids, (0.0, 0.0))
-    return MemorylessClass(bus_ids, values[:, 0], values[:, 1], np.asarray((values[:, 1] > 0.0).any(axis=0)))
+    return IndependentNoise(bus_ids, values[:, 0], values[:, 1], np.asarray((values[:, 1] > 0.0).any(axis=0)))
 
 
-def availability_class(case: Case) -> MemorylessClass:
+def availability_class(case: Case) -> IndependentNoise:
     """Return availability factors; no row: 1. Sources with any row have noise, even of deviation 0."""
     table = case.scenarios.non_controllable_stats
     ncs_ids = tuple(source.id for source in case.system.non_controllable_sources)
     values = _values(case, NCS_FILE, table, "ncs_id", ("mean", "std"), ncs_ids, (1.0, 0.0))
     named = set() if table is None else set(table["ncs_id"].tolist())
     has_noise = np.array([ncs_id in named for ncs_id in ncs_ids], dtype=np.bool_)
-    return MemorylessClass(ncs_ids, values[:, 0], values[:, 1], has_noise)
+    return IndependentNoise(ncs_ids, values[:, 0], values[:, 1], has_noise)
 
 
 def _values(

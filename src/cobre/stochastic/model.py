@@ -85,8 +85,10 @@ class NoiseModel:
         """Turn noise vectors (draw, entity) of a stage into inflows, loads and availability factors."""
         layout = self.layout
         inflow = self.inflow_base[stage] + self.inflow_sigma[stage] * noise[:, layout.inflow]
-        load = _around(self.load_mean[stage], self.load_std[stage], layout.bus_positions, noise[:, layout.load])
-        availability = _around(
+        load = _mean_plus_noise(
+            self.load_mean[stage], self.load_std[stage], layout.bus_positions, noise[:, layout.load]
+        )
+        availability = _mean_plus_noise(
             self.availability_mean[stage], self.availability_std[stage], layout.ncs_positions, noise[:, layout.ncs]
         )
         # Noise must not make a load negative; a load without noise may be given below zero, and then feeds the bus.
@@ -102,7 +104,7 @@ class NoiseModel:
         return total
 
 
-def _around(mean: Floats, std: Floats, positions: NDArray[np.intp], noise: Floats) -> Floats:
+def _mean_plus_noise(mean: Floats, std: Floats, positions: NDArray[np.intp], noise: Floats) -> Floats:
     """Return mean + std * noise, for the entities that have noise."""
     values = np.repeat(mean[None, :], len(noise), axis=0)
     values[:, positions] = values[:, positions] + std[positions] * noise

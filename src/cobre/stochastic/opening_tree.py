@@ -142,7 +142,7 @@ _DESIGNS: Mapping[str, Design] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FreshDraw:
+class OutOfSampleDraw:
     """Which draw: the class's seed, iteration and noise group, how many scenarios there are, numbers per scenario."""
 
     seed: int
@@ -163,20 +163,20 @@ def check_methods(stages: Sequence[Stage]) -> None:
             )
 
 
-def fresh_noise(stage: Stage, draw: FreshDraw, scenarios: Indices) -> Floats:
+def out_of_sample_noise(stage: Stage, draw: OutOfSampleDraw, scenarios: Indices) -> Floats:
     """Draw standard normals (scenario, number) by the sampling method of a stage."""
     if len(scenarios) and int(scenarios.max()) >= draw.total:
         raise ValueError(f"scenario {scenarios.max()} of {draw.total}")
     return _METHODS[stage.sampling_method](draw, scenarios)
 
 
-def independent(draw: FreshDraw, scenarios: Indices) -> Floats:
+def independent(draw: OutOfSampleDraw, scenarios: Indices) -> Floats:
     """Draw independently: each scenario has a generator of its own (sampling method `saa`)."""
     seeds = grouped_forward_seeds(draw.seed, draw.iteration, scenarios, draw.group)
     return standard_normals(Pcg64Streams(seeds), draw.dimension)
 
 
-def stratified(draw: FreshDraw, scenarios: Indices) -> Floats:
+def stratified(draw: OutOfSampleDraw, scenarios: Indices) -> Floats:
     """Draw one Latin hypercube for all scenarios of an iteration; each draws its own point inside its intervals."""
     common = Pcg64Sequence(_shared_seed(draw))
     inside = Pcg64Streams(forward_seeds(draw.seed, draw.iteration, scenarios, draw.group))
@@ -187,21 +187,21 @@ def stratified(draw: FreshDraw, scenarios: Indices) -> Floats:
     return values
 
 
-def sobol_of_scenarios(draw: FreshDraw, scenarios: Indices) -> Floats:
+def sobol_of_scenarios(draw: OutOfSampleDraw, scenarios: Indices) -> Floats:
     """Return the Sobol point with the scenario's number, in natural order."""
     return sobol_points(_shared_seed(draw), gray_rank(scenarios), draw.dimension)
 
 
-def halton_of_scenarios(draw: FreshDraw, scenarios: Indices) -> Floats:
+def halton_of_scenarios(draw: OutOfSampleDraw, scenarios: Indices) -> Floats:
     """Return the Halton point with the scenario's number."""
     return halton_points(_shared_seed(draw), scenarios, draw.dimension)
 
 
-def _shared_seed(draw: FreshDraw) -> int:
+def _shared_seed(draw: OutOfSampleDraw) -> int:
     return int(opening_seeds(draw.seed, draw.iteration, draw.group)[0])
 
 
-_METHODS: Mapping[str, Callable[[FreshDraw, Indices], Floats]] = {
+_METHODS: Mapping[str, Callable[[OutOfSampleDraw, Indices], Floats]] = {
     "saa": independent,
     "lhs": stratified,
     "qmc_sobol": sobol_of_scenarios,

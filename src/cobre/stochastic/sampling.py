@@ -32,15 +32,15 @@ from cobre.stochastic.external import (
     memoryless_noise,
 )
 from cobre.stochastic.layout import CLASSES, NoiseLayout
-from cobre.stochastic.loads import MemorylessClass
+from cobre.stochastic.loads import IndependentNoise
 from cobre.stochastic.opening_tree import (
     HISTORICAL_RESIDUALS,
-    FreshDraw,
+    OutOfSampleDraw,
     TreePlan,
     check_methods,
-    fresh_noise,
     generated_openings,
     openings_from_file,
+    out_of_sample_noise,
 )
 from cobre.stochastic.par.model import InflowMemory, InflowModel
 from cobre.stochastic.par.observations import HISTORY_FILE
@@ -123,9 +123,11 @@ class OutOfSample(Scheme):
         """Draw noise of the stage's group, by the method of the group's first stage."""
         leader = self.stages[group_leaders(self.stages)[stage]]
         part = self.layout.part(self.entity_class)
-        draw = FreshDraw(self.seed, iteration, group_numbers(self.stages)[stage], self.total, part.stop - part.start)
+        draw = OutOfSampleDraw(
+            self.seed, iteration, group_numbers(self.stages)[stage], self.total, part.stop - part.start
+        )
         noise = np.zeros((len(scenarios), self.layout.dimension))
-        noise[:, part] = fresh_noise(leader, draw, scenarios)
+        noise[:, part] = out_of_sample_noise(leader, draw, scenarios)
         return self.correlation.apply(leader.id, noise, part)
 
 
@@ -205,8 +207,8 @@ class SourceData:
     correlation: CorrelationProfiles
     inflow: InflowModel
     memory: InflowMemory
-    load: MemorylessClass
-    availability: MemorylessClass
+    load: IndependentNoise
+    availability: IndependentNoise
 
 
 def training_libraries(case: Case) -> dict[str, ExternalLibrary]:

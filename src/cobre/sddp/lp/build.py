@@ -44,58 +44,58 @@ def build_stage_lp(plan: StagePlan) -> StageLp:
     return StageLp(plan, program, columns, water, power, cost, slacks, deliveries)
 
 
-# Fields of a stage's numbers that no LP is built from: dates, and the noise.
+# Fields of a stage's numbers that do not enter its LP: dates and the noise.
 WITHOUT_EFFECT_ON_LP = {"stage", "delivery_date", "load_mean_mw", "load_std_mw", "mean", "std"}
 
 
-def gives_same_lp(before: StagePlan, plan: StagePlan) -> bool:
-    """Return whether two plans give the same LP: the later years of many studies repeat the ones before."""
-    return before.is_chronological == plan.is_chronological and _are_same(before, plan)
+def has_same_lp(plan: StagePlan, previous: StagePlan) -> bool:
+    """Return whether two plans give the same LP: later years of many studies repeat earlier ones."""
+    return previous.is_chronological == plan.is_chronological and _equal_bits(previous, plan)
 
 
-def _are_same(old: Any, own: Any) -> bool:
-    """Compare bits of arrays; a number that is not one differs from every other."""
-    if old is own:
+def _equal_bits(old: Any, new: Any) -> bool:
+    """Compare arrays bit by bit, and other values by `==`."""
+    if old is new:
         return True
-    if isinstance(own, np.ndarray):
-        return _common(old, own) is old
-    if not is_dataclass(own):
-        return bool(old == own)
-    for item in fields(own):
+    if isinstance(new, np.ndarray):
+        return _reuse_if_equal(old, new) is old
+    if not is_dataclass(new):
+        return bool(old == new)
+    for item in fields(new):
         if item.name in WITHOUT_EFFECT_ON_LP:
             continue
-        values = getattr(old, item.name), getattr(own, item.name)
+        values = getattr(old, item.name), getattr(new, item.name)
         if item.name == "planes":  # a tuple of arrays
-            if not all(map(_are_same, *values)):
+            if not all(map(_equal_bits, *values)):
                 return False
-        elif not _are_same(*values):
+        elif not _equal_bits(*values):
             return False
     return True
 
 
-def with_arrays_of(before: StageLp, stage: StageLp) -> StageLp:
-    """Return the stage with the arrays and names of another one wherever they are equal to its own."""
+def share_equal_arrays(previous: StageLp, stage: StageLp) -> StageLp:
+    """Return the stage with its arrays and names replaced by equal ones of a previous stage."""
     parts = ("program", "columns", "water", "power")
-    shared = {name: _sharing(getattr(before, name), getattr(stage, name)) for name in parts}
-    names = _sharing(before.program.names, stage.program.names)
+    shared = {name: _with_shared_fields(getattr(previous, name), getattr(stage, name)) for name in parts}
+    names = _with_shared_fields(previous.program.names, stage.program.names)
     shared["program"] = replace(shared["program"], names=names)
-    cost = _common(before.cost, stage.cost)
+    cost = _reuse_if_equal(previous.cost, stage.cost)
     return replace(stage, **shared, cost=cost)
 
 
-def _sharing(before: Any, record: Any) -> Any:
-    """Return a record with the fields of another one where they are equal arrays or tuples."""
-    values = ((item.name, getattr(before, item.name), getattr(record, item.name)) for item in fields(record))
-    common = {name: old for name, old, own in values if old is not own and _common(old, own) is old}
+def _with_shared_fields(previous: Any, record: Any) -> Any:
+    """Return a record in which equal arrays and tuples are those of a previous one."""
+    values = ((item.name, getattr(previous, item.name), getattr(record, item.name)) for item in fields(record))
+    common = {name: old for name, old, new in values if old is not new and _reuse_if_equal(old, new) is old}
     return replace(record, **common) if common else record
 
 
-def _common(old: Any, own: Any) -> Any:
-    """Return the old value if it is an array with the same bytes, or an equal tuple; else one's own."""
-    if isinstance(own, np.ndarray):
-        is_same = old.dtype == own.dtype and old.shape == own.shape and same_bytes(old, own)
-        return old if is_same else own
-    return old if type(own) is tuple and old == own else own
+def _reuse_if_equal(old: Any, new: Any) -> Any:
+    """Return the old value if it is an array with the same bytes, or an equal tuple; otherwise the new one."""
+    if isinstance(new, np.ndarray):
+        is_same = old.dtype == new.dtype and old.shape == new.shape and same_bytes(old, new)
+        return old if is_same else new
+    return old if type(new) is tuple and old == new else new
 
 
 def _scaled(

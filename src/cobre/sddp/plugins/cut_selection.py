@@ -16,7 +16,7 @@ from cobre.core.config import (
     iterations_in_window,
 )
 from cobre.records import dataclass
-from cobre.sddp.cut_pool import BLOCK_STATES, CutsOfStage, OldestBest
+from cobre.sddp.cut_pool import BLOCK_STATES, CutsOfStage, LimitedMemoryLevel1State
 from cobre.sddp.plugins.interfaces import CutSelection
 
 
@@ -27,21 +27,21 @@ class Level1(CutSelection):
     Dominated cuts are deactivated: those below others by more than the tolerance at every visited state.
     `level1` and `domination` of a configuration are this rule, each with its own tolerance.
     only_oldest: one cut for each state, the oldest of those within the tolerance (limited-memory level 1, `lml1`).
-    forgets: states of old iterations are dropped, so that nothing can be carried from one choice to the next.
-    is_exact: by the rules of format 0.19, which spare no cut for being new, and leave the first stage alone. With
+    uses_state_window: states of old iterations are dropped, so nothing can be carried from one choice to the next.
+    follows_0_19: new cuts are not spared, and all cuts of the first stage stay active. With
     `only_oldest` and no tolerance, each state then has one owner: the highest cut there, the oldest of equals.
     """
 
     check_frequency: int
     tolerance: float
     only_oldest: bool = False
-    forgets: bool = False
-    is_exact: bool = False
+    uses_state_window: bool = False
+    follows_0_19: bool = False
 
     @property
     def spares_first_stage(self) -> bool:
-        """By the rules of format 0.19 alone."""
-        return self.is_exact
+        """Whether all cuts of the first stage stay active: only in format 0.19."""
+        return self.follows_0_19
 
     def is_due(self, iteration: int) -> bool:
         """Return whether the iteration is a multiple of `check_frequency`."""
@@ -50,19 +50,21 @@ class Level1(CutSelection):
     def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
         """Return cuts within the tolerance of the highest at some visited state, and those of this iteration."""
         if self.only_oldest:
-            return self.update(OldestBest(self.tolerance), cuts, states, created, iteration)
-        return _stays(_near_somewhere(cuts, states, self.tolerance), created, iteration)
+            return self.update(LimitedMemoryLevel1State(self.tolerance), cuts, states, created, iteration)
+        return _keep_current_iteration(_near_somewhere(cuts, states, self.tolerance), created, iteration)
 
-    def new_state(self) -> OldestBest | None:
+    def new_state(self) -> LimitedMemoryLevel1State | None:
         """Return a state only for `only_oldest` over all states: otherwise all values of all cuts would be kept."""
-        return OldestBest(self.tolerance) if self.only_oldest and not self.forgets else None
+        return LimitedMemoryLevel1State(self.tolerance) if self.only_oldest and not self.uses_state_window else None
 
-    def update(self, state: OldestBest, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int) -> ByteFlags:
+    def update(
+        self, state: LimitedMemoryLevel1State, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int
+    ) -> ByteFlags:
         """Return the oldest cut within the tolerance of the highest at each state, from new cuts and states alone."""
         state.update(cuts, states)
-        if self.is_exact:
+        if self.follows_0_19:
             return state.chosen().astype(np.uint8)
-        return _stays(state.chosen(), created, iteration)
+        return _keep_current_iteration(state.chosen(), created, iteration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Recent(CutSelection):
 
     @property
     def reads_states(self) -> bool:
-        """False: the iteration in which a cut was made decides alone."""
+        """False: only the iteration in which a cut was made matters."""
         return False
 
     def is_due(self, iteration: int) -> bool:
@@ -90,25 +92,25 @@ class Recent(CutSelection):
 class Capped(CutSelection):
     """Another selection (or none), and then no more than `max_cuts` cuts.
 
-    Those that were best at no visited state for the longest time go first, of them those that were best the fewest
-    times, and then the oldest. Cuts of the present iteration always stay.
+    Those that have not been best at any visited state for the longest time are removed first; of these, those that were
+    best the fewest times, and then the oldest. Cuts of the present iteration always stay.
 
-    is_exact: by the rules of format 0.19, which leave the first stage alone, count and remove only cuts that this run
-    made, and rank a cut that was never best by the iteration that made it.
+    follows_0_19: all cuts of the first stage stay active; only cuts of this run are counted and removed; a cut that was
+    never best is ranked by its iteration.
 
-    Has no `new_state`, even where the inner selection has one: where that is not due, the cap starts from the cuts that
+    Has no `new_state`, even where the inner selection has one: if that is not due, the cap starts from the cuts that
     are active now, which `update` does not get.
     """
 
     inner: CutSelection | None
     max_cuts: int
     state_window: int | None = None  # iterations whose states count; None: all
-    is_exact: bool = False
+    follows_0_19: bool = False
 
     @property
     def spares_first_stage(self) -> bool:
-        """By the rules of format 0.19 alone."""
-        return self.is_exact
+        """Whether all cuts of the first stage stay active: only in format 0.19."""
+        return self.follows_0_19
 
     def is_due(self, iteration: int) -> bool:
         """Return True: the cap applies in every iteration."""
@@ -116,38 +118,40 @@ class Capped(CutSelection):
 
     def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
         """Return the inner choice if it is due, with the cap applied."""
-        kept = active
+        selected = active
         if self.inner is not None and self.inner.is_due(iteration):
-            kept = self.inner.choose(cuts, states, created, iteration, active)
-        slots = np.flatnonzero(kept)
-        is_own = created[slots] > 0 if self.is_exact else np.ones(len(slots), np.bool_)  # 0: of a stored policy
+            selected = self.inner.choose(cuts, states, created, iteration, active)
+        slots = np.flatnonzero(selected)
+        is_own = created[slots] > 0 if self.follows_0_19 else np.ones(len(slots), np.bool_)  # 0: of a stored policy
         is_new = created[slots] == iteration
         limit = max(self.max_cuts, int(is_new.sum()))
         if is_own.sum() <= limit:
-            return kept
+            return selected
         seen = iterations_in_window(iteration, self.state_window)
-        last, wins = _activity(cuts.values_at(states)[:, slots], seen)
-        if self.is_exact:
-            last = np.where(last < 0, created[slots], last + iteration - seen + 1)
-        ranking = np.lexsort((-slots, -wins, -last, ~is_new, ~is_own))
-        chosen = kept.copy()
-        chosen[slots[ranking[limit : is_own.sum()]]] = 0
-        return chosen
+        last_active_iteration, times_active = _activity(cuts.values_at(states)[:, slots], seen)
+        if self.follows_0_19:
+            last_active_iteration = np.where(
+                last_active_iteration < 0, created[slots], last_active_iteration + iteration - seen + 1
+            )
+        ranking = np.lexsort((-slots, -times_active, -last_active_iteration, ~is_new, ~is_own))
+        capped = selected.copy()
+        capped[slots[ranking[limit : is_own.sum()]]] = 0
+        return capped
 
 
 def _near_somewhere(cuts: CutsOfStage, states: Floats, tolerance: float) -> Flags:
     """Return by cut whether it is within a tolerance of the best at some state, computed in blocks of states."""
-    kept = np.zeros(len(cuts), bool)
+    is_near = np.zeros(len(cuts), bool)
     for start in range(0, len(states), BLOCK_STATES):
         values = cuts.values_at(states[start : start + BLOCK_STATES])
-        kept |= (values >= values.max(axis=1, keepdims=True) - tolerance).any(axis=0)
-    return kept
+        is_near |= (values >= values.max(axis=1, keepdims=True) - tolerance).any(axis=0)
+    return is_near
 
 
-def _stays(kept: Flags, created: Ints, iteration: int) -> ByteFlags:
-    """Return flags for the solver: the chosen cuts, and every cut of the present iteration."""
-    stays: ByteFlags = (kept | (created == iteration)).astype(np.uint8)
-    return stays
+def _keep_current_iteration(selected: Flags, created: Ints, iteration: int) -> ByteFlags:
+    """Return flags for the solver: the selected cuts, and every cut of the present iteration."""
+    flags: ByteFlags = (selected | (created == iteration)).astype(np.uint8)
+    return flags
 
 
 def _activity(values: Floats, iterations: int) -> tuple[Ints, Ints]:
@@ -162,19 +166,19 @@ def _activity(values: Floats, iterations: int) -> tuple[Ints, Ints]:
 def cut_selection(config: CutSelectionConfig, version: FormatVersion = "0.18") -> CutSelection | None:
     """Return the selection of a configuration; None: all cuts, or those that the solver adds when they are violated.
 
-    version: the format of the case. Rules of format 0.19 are exact, and leave the first and the last stage alone.
+    version: the format of the case. Format 0.19 has no tolerances.
     """
     inner: CutSelection | None = None
-    chosen, window, is_exact = config.selection, config.window, version == "0.19"
-    if isinstance(chosen, Level1Selection):
-        only_oldest = is_exact or chosen.method == "lml1"
-        tolerance = 0.0 if is_exact else chosen.tie_tolerance
-        inner = Level1(chosen.check_frequency, tolerance, only_oldest, window is not None, is_exact)
-    elif isinstance(chosen, DominationSelection):
-        inner = Level1(chosen.check_frequency, chosen.domination_tolerance)
-    elif isinstance(chosen, DynamicSelection) and chosen.candidate_recency is not None:
+    selection, window, follows_0_19 = config.selection, config.window, version == "0.19"
+    if isinstance(selection, Level1Selection):
+        only_oldest = follows_0_19 or selection.method == "lml1"
+        tolerance = 0.0 if follows_0_19 else selection.tie_tolerance
+        inner = Level1(selection.check_frequency, tolerance, only_oldest, window is not None, follows_0_19)
+    elif isinstance(selection, DominationSelection):
+        inner = Level1(selection.check_frequency, selection.domination_tolerance)
+    elif isinstance(selection, DynamicSelection) and selection.candidate_recency is not None:
         # Cuts of the seed window are in every LP, however old a candidate may be.
-        inner = Recent(max(chosen.candidate_recency, chosen.seed_window), chosen.start_iteration)
+        inner = Recent(max(selection.candidate_recency, selection.seed_window), selection.start_iteration)
     if config.max_active_per_stage is None:
         return inner
-    return Capped(inner, config.max_active_per_stage, window, is_exact)
+    return Capped(inner, config.max_active_per_stage, window, follows_0_19)

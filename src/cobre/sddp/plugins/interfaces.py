@@ -110,12 +110,12 @@ class Sampler(Protocol):
 
     You must define `is_in_sample`, `for_scenarios`, `opening_indices` and `sample`; the one of the last two that is not
     used may raise. You may define `is_representative`, and `for_study(noise)`, which returns the sampler for a study:
-    it is called once on each rank with the `NoiseModel`, whose `openings` a sampler may want to know.
+    it is called once on each rank with the `NoiseModel`, whose `openings` a sampler may need.
 
-    A draw depends on (iteration, scenario, stage) alone: scenario 7 has the same numbers whether it is asked for alone
-    or among others, on any rank. Stages are indices from 0, not ids. Iterations of training count from 1; simulations
-    ask for `SIMULATION_ITERATION`, and evaluations during training set `EVALUATION_BIT` in the number of the iteration,
-    so that they draw noise of their own. One that repeats two openings, scenario by scenario:
+    A draw only depends on (iteration, scenario, stage): scenario 7 has the same numbers in any set of scenarios, on any
+    rank. Stages are indices from 0, not ids. Iterations of training count from 1; simulations
+    have the number `SIMULATION_ITERATION`, and evaluations during training set `EVALUATION_BIT` in the number of the
+    iteration, so that they draw separate noise. One that repeats two openings, scenario by scenario:
 
     >>> import numpy as np
     >>> class EvenAndOdd:

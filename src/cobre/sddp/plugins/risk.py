@@ -86,7 +86,7 @@ def risk_measure(parameters: CvarParameters | None) -> RiskMeasure:
 
 
 def weighted(weights: Floats, values: Floats) -> Floats:
-    """Sum over openings (axis 1), one after the other in their order: the same bits everywhere."""
+    """Sum over openings (axis 1) in order, so the bits are reproducible."""
     products = weights.reshape(*weights.shape, *([1] * (values.ndim - 2))) * values
     total: Floats = np.add.accumulate(products, axis=1)[:, -1]
     return total

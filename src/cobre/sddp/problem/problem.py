@@ -1,8 +1,8 @@
-"""The study as the method sees it: one LP for each stage, the noise, the first state."""
+"""The SDDP problem: stage LPs, noise model and initial state."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from cobre.core.config import SKIPPED_WHEN_NONE
 from cobre.core.preparation_steps import PreparationStep, StepReporter, no_report, report_each
 from cobre.core.stage_data import ResolvedStudy, StageData
 from cobre.records import dataclass
-from cobre.sddp.lp.build import StageLp, build_stage_lp, gives_same_lp, with_arrays_of
+from cobre.sddp.lp.build import StageLp, build_stage_lp, has_same_lp, share_equal_arrays
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
 from cobre.sddp.plugins.interfaces import RiskMeasure
@@ -164,17 +164,17 @@ def build_problem(
     """Build every stage's LP and realise every opening. `consumption`: MW per m3/s of the pumping stations."""
     plans, unreachable = stage_plans(study, noise, options, consumption)
     stages: list[StageLp] = []
-    of_season: dict[int | None, StageLp] = {}  # the latest
+    latest_of_season: dict[int | None, StageLp] = {}
     for plan in report_each(plans, PreparationStep.PROGRAMS, len(plans), report):
         season = plan.data.stage.season_id
-        last_year = of_season.get(season)
-        if last_year is not None and gives_same_lp(last_year.plan, plan):
+        last_year = latest_of_season.get(season)
+        if last_year is not None and has_same_lp(plan, last_year.plan):
             built = replace(last_year, plan=plan)
         else:
             built = build_stage_lp(plan)
-            # Stages are much alike: what equals the stage before is kept once, which halves the memory of real decks.
-            built = with_arrays_of(stages[-1], built) if stages else built
-        of_season[season] = built
+            # Most arrays equal those of the stage before: storing them once halves the memory of real decks.
+            built = share_equal_arrays(stages[-1], built) if stages else built
+        latest_of_season[season] = built
         stages.append(built)
     lags = np.asarray(noise.initial_lags, np.float64).reshape(-1)
     return Problem(
@@ -224,9 +224,9 @@ def _first_storage(study: ResolvedStudy, options: PlanOptions) -> Floats:
     if options.keeps_initial_storage:
         return study.initial_storage_hm3
     hydro = study.stages[0].hydro
-    is_there = hydro.is_active
+    is_active = hydro.is_active
     clamped = np.clip(study.initial_storage_hm3, hydro.min_storage_hm3, hydro.max_storage_hm3)
-    return np.where(is_there, clamped, study.initial_storage_hm3)
+    return np.where(is_active, clamped, study.initial_storage_hm3)
 
 
 def future_cost_floors(study: ResolvedStudy, options: PlanOptions) -> list[float]:
@@ -285,17 +285,20 @@ Texts = dict[int, bytes]
 def feed(digest: Any, value: object, texts: Texts | None = None) -> None:
     """Hash anything that a problem is made of, with its type, so that different things differ.
 
-    texts: for tuples of names that come again, and live as long.
+    texts: for tuples of names that occur repeatedly, and live as long.
     """
     if isinstance(value, np.ndarray):
         digest.update(f"{value.dtype.str}{value.shape}".encode())
-        whole = np.ascontiguousarray(value)
-        digest.update(whole if whole.dtype.kind in "biuf" else whole.tobytes())
+        array = np.ascontiguousarray(value)
+        digest.update(array if array.dtype.kind in "biuf" else array.tobytes())
     elif isinstance(value, (CutRows, Realisations)):
         _feed_fields(digest, {name: getattr(value, name) for name in value.__match_args__})
     elif is_dataclass(value) and not isinstance(value, type):
-        found = {item.name: getattr(value, item.name) for item in fields(value) if _counts(item, value)}
-        _feed_fields(digest, found, texts)
+        values = {item.name: getattr(value, item.name) for item in fields(value)}
+        # Optional fields are skipped while None, so older digests stay valid.
+        skipped = {item.name for item in fields(value) if item.metadata.get(SKIPPED_WHEN_NONE)}
+        hashed = {name: entry for name, entry in values.items() if entry is not None or name not in skipped}
+        _feed_fields(digest, hashed, texts)
     elif isinstance(value, Mapping):
         for key, entry in value.items():
             feed(digest, key)
@@ -317,11 +320,6 @@ def _names(value: Sequence[object], texts: Texts) -> bytes | None:
     if id(value) not in texts and set(map(type, value)) == {str}:
         texts[id(value)] = "\0".join(cast("Sequence[str]", value)).encode()
     return texts.get(id(value))
-
-
-def _counts(item: "Field[Any]", value: object) -> bool:
-    """Return whether a field is hashed: optional fields are skipped while None, so older digests stay valid."""
-    return not (item.metadata.get(SKIPPED_WHEN_NONE) and getattr(value, item.name) is None)
 
 
 def _feed_fields(digest: Any, values: Mapping[str, object], texts: Texts | None = None) -> None:

@@ -47,26 +47,24 @@ from cobre.solver.batches import (
     no_bases,
 )
 
-# Scenarios through the stages under a fixed policy.
-
 
 @dataclass(frozen=True, slots=True)
 class PolicySimulator:
-    """A policy and the sampler of its scenarios. uses_all_cuts: inactive cuts count as well."""
+    """A policy and the sampler of its scenarios. uses_all_cuts: inactive cuts are used, too."""
 
     problem: Problem
     solver: LpSolver
     pool: CutPool
     sampler: Sampler
     failure_folder: Path | None = None
-    paths: Ints | None = None  # of a tree: which of its paths each scenario follows; None: its own number
+    paths: Ints | None = None  # in a tree: the path that each scenario follows; None: the path of the same number
     counter: SolveCounter = field(default_factory=SolveCounter)
     uses_all_cuts: bool = True
 
     def simulate(
         self, scenarios: Sequence[int] | Indices, starts: list[Bases], out: PathOutputs, team: Team
     ) -> Iterator[StageResult]:
-        """Simulate scenarios stage by stage, together with the members of a team, which ask for the same.
+        """Simulate scenarios stage by stage. Collective over the team.
 
         The arrays of a result of a team are valid until the next result.
         """
@@ -78,9 +76,9 @@ class PolicySimulator:
 
         def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> StageBatch:
             shared = team.scenarios(self.problem.stages[stage].program, len(states))
-            wanted = PathOutputs(basis=out.basis, solution=out.solution, shared=shared)
+            outputs = PathOutputs(basis=out.basis, solution=out.solution, shared=shared)
             step = Step(stage, self._cuts(stage), realisations, realisation_index, starts[stage])
-            batch = self._solve(scenarios, [step], states, wanted)
+            batch = self._solve(scenarios, [step], states, outputs)
             team.wait("simulated scenarios")
             return StageBatch.of(batch)
 
@@ -102,34 +100,38 @@ class PolicySimulator:
 
         def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> StageBatch:
             program = self.problem.stages[stage].program
-            met = distinct_values(nodes[:, stage]).tolist()
+            visited_nodes = distinct_values(nodes[:, stage]).tolist()
             shared = team.scenarios(program, len(states))
             joined = StageBatch.new(program, len(states)) if shared is None else StageBatch.of(shared)
-            for number in range(len(met)) if shared is None else claim_units(shared.counter, len(met)):
-                at = np.flatnonzero(nodes[:, stage] == met[number])
-                step = Step(stage, self._cuts(met[number]), realisations, realisation_index[at], starts[stage])
-                names = [int(scenarios[int(row)]) for row in at]
-                joined.put(at, StageBatch.of(self._solve(names, [step], states[at], out)))
+            for number in (
+                range(len(visited_nodes)) if shared is None else claim_units(shared.counter, len(visited_nodes))
+            ):
+                rows = np.flatnonzero(nodes[:, stage] == visited_nodes[number])
+                step = Step(
+                    stage, self._cuts(visited_nodes[number]), realisations, realisation_index[rows], starts[stage]
+                )
+                scenario_numbers = [int(scenarios[int(row)]) for row in rows]
+                joined.put(rows, StageBatch.of(self._solve(scenario_numbers, [step], states[rows], out)))
             team.wait("simulated scenarios")
             return joined
 
         return simulate_stages(self.problem, len(scenarios), noise, solve)
 
     def starting_bases(self) -> list[Bases]:
-        """Return the bases of scenario 0, which starts cold: where all scenarios start, stage by stage.
+        """Return by stage the basis that all scenarios start from: that of scenario 0, which starts cold.
 
-        Every rank finds them by itself, so that all begin alike whatever their share of the scenarios. What training
-        left behind is not used: a policy from a file must give the same results as one from memory. Small LPs of a
+        Every rank computes them, so that they do not depend on the split of the scenarios. Bases of training are not
+        used: a policy from a file must give the same results as one from memory. Small LPs of a
         tree start cold.
         """
         problem, stages = self.problem, range(self.problem.num_stages)
         cold = [no_bases(stage.program) for stage in problem.stages]
         if (tree := problem.tree) is None:
             noise = [draw_noise(problem, self.sampler, SIMULATION_ITERATION, range(1), stage) for stage in stages]
-            pools, is_kept = list(stages), [True] * len(stages)
+            pools, is_used = list(stages), [True] * len(stages)
         else:
-            is_kept = [problem.is_large(stage) for stage in stages]
-            if not any(is_kept):
+            is_used = [problem.is_large(stage) for stage in stages]
+            if not any(is_used):
                 return cold
             pools = chosen_paths(tree, self.paths, range(1))[0].tolist()
             noise = [
@@ -138,9 +140,9 @@ class PolicySimulator:
             ]
         sources = problem.basis_sources()
         steps = [Step(at, self._cuts(pools[at]), *noise[at], cold[at], *sources[at]) for at in stages]
-        found = self._solve(range(1), steps, problem.initial_state[None], PathOutputs(basis=True))
-        bases = map(Bases, found.basis_status, found.basis_cuts)
-        return [new if kept else none for new, none, kept in zip(bases, cold, is_kept, strict=True)]
+        first = self._solve(range(1), steps, problem.initial_state[None], PathOutputs(basis=True))
+        bases = map(Bases, first.basis_status, first.basis_cuts)
+        return [basis if used else none for basis, none, used in zip(bases, cold, is_used, strict=True)]
 
     def _cuts(self, pool_number: int) -> CutRows:
         return self.pool.rows(pool_number, all_cuts=self.uses_all_cuts)
@@ -148,7 +150,7 @@ class PolicySimulator:
     def _solve(
         self, scenarios: Sequence[int] | Indices, steps: Sequence[Step], states: Floats, out: PathOutputs
     ) -> PathBatch:
-        """Take scenarios through some stages. Where an LP fails, raise `StageFailedError` and save the LP."""
+        """Take scenarios through some stages. If an LP fails, save it and raise `StageFailedError`."""
         try:
             batch = self.solver.solve_paths(steps, states, out)
         except SolveFailedError as error:
@@ -165,24 +167,24 @@ class PolicySimulator:
 def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: Sequence[int] | Indices) -> Ints:
     """Return the nodes (scenario, stage) of scenarios: as drawn, or the paths of the tree one by one."""
     numbers = np.array(scenarios, np.int64)
-    found: Ints = tree.paths()[numbers if paths is None else paths[numbers]]
-    return found
+    nodes: Ints = tree.paths()[numbers if paths is None else paths[numbers]]
+    return nodes
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationOutput:
-    """Where the rows of a simulation go, and how.
+    """Destination of the rows of a simulation.
 
     sink: receives them, on rank 0. ids: of entities, as rows have them. spool_folder: for results of an incomplete
     chunk; None: they stay in memory. chunk_scenarios: how many scenarios are handed over at once; None: chosen from the
-    size of the study. done: costs of the first scenarios, whole chunks of them, which the sink has already.
+    size of the study. restored_costs: of the first scenarios, whole chunks, which the sink already has.
     """
 
     sink: Sink
     ids: EntityIds
     spool_folder: Path | None = None
     chunk_scenarios: int | None = None
-    done: Floats | None = None
+    restored_costs: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ class SimulationOutcome:
     costs: Floats
     mean: float
     std: float
-    solver: SolveStatistics  # what this rank's solver did
+    solver: SolveStatistics  # of this rank
 
     @classmethod
     def of(
@@ -243,22 +245,25 @@ def simulate(
     starts = simulator.starting_bases()
     chunk = output.chunk_scenarios or scenarios_per_chunk(extractors)
     wave = scenarios_per_wave(extractors, chunk, comm.size)
-    some = chunk * -(-wave // chunk)  # whole chunks, with enough scenarios for a wave
+    round_size = chunk * -(-wave // chunk)  # a round is whole chunks, and at least a wave
     max_scenarios = min(wave, num_scenarios)
-    costs, split = np.zeros(0) if output.done is None else output.done, WorkSplit(max_scenarios, comm.size)
+    costs, split = (
+        np.zeros(0) if output.restored_costs is None else output.restored_costs,
+        WorkSplit(max_scenarios, comm.size),
+    )
     with (
         closing(Waves(comm, memory, output.spool_folder, extractors, max_scenarios)) as waves,
         closing(Team.for_scenarios(comm, memory, problem, split, has_solution=True)) as team,
     ):
         while len(costs) < num_scenarios:
-            scenarios = range(len(costs), min(len(costs) + some, num_scenarios))
+            scenarios = range(len(costs), min(len(costs) + round_size, num_scenarios))
             with ExitStack() as stack:
                 parts = []
                 for first in scenarios[::wave]:
                     part = range(first, min(first + wave, scenarios.stop))
                     parts.append(stack.enter_context(waves.next(part)))
                     costs = np.append(costs, _simulate_wave(comm, team, simulator, starts, extractors, part, parts[-1]))
-                    trim_heap()  # else what waves leave behind in the heap adds up
+                    trim_heap()  # otherwise the heap grows from wave to wave
                 if comm.rank == 0:
                     _write_rows(JoinedNumbers([part.numbers() for part in parts]), layouts, chunk, sink)
                     sink.scenarios_done(costs)

@@ -53,10 +53,10 @@ class Interruption(IntEnum):
     @property
     def stop(self) -> Stop | None:
         """The stop that was requested; None if there is no request."""
-        return _STOPS.get(self)
+        return STOP_BY_INTERRUPTION.get(self)
 
 
-_STOPS = {
+STOP_BY_INTERRUPTION = {
     Interruption.REQUESTED: Stop(StopKind.REQUESTED, "the caller asked to stop"),
     Interruption.TIME_LIMIT: Stop(StopKind.RUN_TIME_LIMIT, "the time limit of this run was reached"),
     Interruption.TERMINATED: Stop(StopKind.TERMINATED, "terminated (SIGTERM)"),
@@ -67,7 +67,8 @@ _STOPS = {
 class IterationDropped(BaseException):
     """Raised inside an iteration that must not be finished.
 
-    From the solver or a communicator call only, so that the state of a run is never left between two statements.
+    Raised when an iteration starts, by the solver or a communicator call, or between two stages of cut selection. The
+    state of a run is restored from a `StateMark`.
     """
 
     def __init__(self, interruption: Interruption) -> None:
@@ -83,30 +84,22 @@ def _dropped_in_words(interruption: Interruption) -> str:
     return f"dropped the iteration: {stop.reason if stop else 'no reason given'}"
 
 
-def why_dropped(error: BaseException, own: Interruption) -> Interruption:
+def drop_reason(error: BaseException, own_interruption: Interruption) -> Interruption:
     """Return why an error means that an iteration was dropped, here or on another rank; NONE for any other failure.
 
-    own: the interruption of this rank. Another rank gives the reason when it aborts; if it exited before that was read,
-    this rank was interrupted as well.
+    own_interruption: of this rank. Another rank gives the reason when it aborts; if it exited before that was read,
+    this rank was interrupted, too.
     """
     if isinstance(error, IterationDropped):
         return error.interruption
     if not isinstance(error, (AbortedError, PeerLostError)):
         return Interruption.NONE
-    received = [kind for kind in _STOPS if _dropped_in_words(kind) in str(error)]
-    return max(received, default=own)
-
-
-def _ignore_iteration(_: IterationRecord) -> None:
-    """Do nothing: the default of `on_iteration`."""
+    received = [kind for kind in STOP_BY_INTERRUPTION if _dropped_in_words(kind) in str(error)]
+    return max(received, default=own_interruption)
 
 
 def no_checkpoint(_: TrainingState, _history: Sequence[IterationRecord], _is_last: bool) -> None:
     """Write no checkpoint: the default of `on_checkpoint`."""
-
-
-def _never() -> Interruption:
-    return Interruption.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +108,14 @@ class TrainingHooks:
 
     on_iteration: with the record of each complete iteration. on_checkpoint: after it, with the contents of a
     checkpoint: the state, the whole history, and whether it was the last iteration. poll_interruption: called once an
-    iteration; all ranks act on the answer of any rank. iterating: entered for each iteration; inside of it,
+    iteration; all ranks act on the answer of any rank. iteration_guard: entered for each iteration; inside of it,
     `IterationDropped` may be raised.
     """
 
-    on_iteration: Callable[[IterationRecord], None] = _ignore_iteration
+    on_iteration: Callable[[IterationRecord], None] = lambda _: None
     on_checkpoint: Callable[[TrainingState, Sequence[IterationRecord], bool], None] = no_checkpoint
-    poll_interruption: Callable[[], Interruption] = _never
-    iterating: Callable[[], AbstractContextManager[object]] = nullcontext
+    poll_interruption: Callable[[], Interruption] = lambda: Interruption.NONE
+    iteration_guard: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +139,7 @@ def train(
 ) -> TrainingOutcome:
     """Iterate until a stopping rule or an interruption ends the run. history: iterations that are done already.
 
-    An iteration that is dropped leaves no trace: the run ends as after the one before. Raises `IterationDropped` when
+    A dropped iteration is rolled back; the run ends with the previous one. Raises `IterationDropped` when
     the first iteration is dropped.
     """
     done = list(history)
@@ -155,8 +148,8 @@ def train(
     while True:
         before = context.state.mark()
         try:
-            with hooks.iterating():
-                record, stop = _iterate_and_judge(context, rules, selection, hooks, done)
+            with hooks.iteration_guard():
+                record, stop = _run_iteration(context, rules, selection, hooks, done)
         except (IterationDropped, CollectiveFailedError) as error:
             dropped = _drop_iteration(context, before, hooks, error)
             if not done or (stop := dropped.stop) is None:
@@ -170,7 +163,7 @@ def train(
             return TrainingOutcome(tuple(done), stop)
 
 
-def _iterate_and_judge(
+def _run_iteration(
     context: TrainingContext,
     rules: Sequence[StoppingRule],
     selection: CutSelection | None,
@@ -191,7 +184,7 @@ def _drop_iteration(
     context: TrainingContext, before: StateMark, hooks: TrainingHooks, error: BaseException
 ) -> Interruption:
     """Restore the state before the iteration and abort the other ranks; raise errors of any other cause again."""
-    reason = why_dropped(error, hooks.poll_interruption())
+    reason = drop_reason(error, hooks.poll_interruption())
     if reason is Interruption.NONE:
         raise error
     if context.comm.size > 1:
@@ -248,9 +241,9 @@ def iterate(
 # The end of an iteration: one exchange in which ranks agree whether to stop, and share their loads.
 
 
-# Columns of the exchanged table, one row for each rank; what the solver did and the pieces of work follow.
+# Columns of the exchanged table, one row for each rank; solver statistics and the work intervals follow.
 RULE, INTERRUPTION, SOLVER_S, EXCHANGE_S, FIRST_COUNT = range(5)
-FIRST_PIECE = FIRST_COUNT + WIDTH
+FIRST_WORK_INTERVAL = FIRST_COUNT + WIDTH
 
 
 def iteration_record(
@@ -306,7 +299,7 @@ def finish_iteration(
     reasons = _reasons(rules, history, simulated_costs(context, rules, history), upper_bounds(context, rules, history))
     rule = next((number for number, reason in enumerate(reasons) if reason), -1)
     table = _gather(context, rule, interruption)
-    solver = from_vector(table[:, FIRST_COUNT:FIRST_PIECE].sum(axis=0))
+    solver = from_vector(table[:, FIRST_COUNT:FIRST_WORK_INTERVAL].sum(axis=0))
     total = sum(solver.values(), SolveStatistics())
     record = replace(
         history[-1],
@@ -348,7 +341,7 @@ def _gather(context: TrainingContext, rule: int, interruption: Interruption) -> 
 
 def _loads(table: Floats) -> tuple[RankLoad, ...]:
     """Return the load of each rank. Imbalance: how long it waits for ranks with more work between two exchanges."""
-    work = table[:, FIRST_PIECE:]
-    behind = (work.max(axis=0) - work).sum(axis=1)
-    columns = (work.sum(axis=1), table[:, EXCHANGE_S], behind, table[:, SOLVER_S])
+    work = table[:, FIRST_WORK_INTERVAL:]
+    idle_s = (work.max(axis=0) - work).sum(axis=1)
+    columns = (work.sum(axis=1), table[:, EXCHANGE_S], idle_s, table[:, SOLVER_S])
     return tuple(RankLoad(*map(float, row)) for row in zip(*columns, strict=True))

@@ -10,7 +10,7 @@ from cobre._native import average_cuts
 from cobre.comm import Communicator
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.records import dataclass
-from cobre.sddp.cut_pool import CutPool, stray_coefficients
+from cobre.sddp.cut_pool import CutPool, unstored_coefficient_error
 from cobre.sddp.iteration_records import Phase
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem.problem import Problem
@@ -36,7 +36,7 @@ class Paths:
 
 
 def run_forward(context: TrainingContext, iteration: int) -> Paths:
-    """Take the team's paths from the first stage to the last; complete when the team has waited."""
+    """Simulate the team's paths from the first stage to the last; complete when the team has waited."""
     problem = context.problem
     steps = [forward_step(context, iteration, stage) for stage in range(problem.num_stages)]
     first = np.tile(problem.initial_state, (len(context.team_paths), 1))
@@ -85,7 +85,7 @@ def _first_basis(bases: Bases) -> Bases:
 
 
 def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
-    """Return what some paths cost, in $ of the first stage's money."""
+    """Return the costs of some paths, in $ of the first stage's money."""
     return discounted_costs(problem, paths.objective[:, own], paths.future_cost[:, own])
 
 
@@ -94,9 +94,9 @@ def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class BackwardStage:
-    """Solves of a stage in the backward pass, and where its cuts go.
+    """Solves of a stage in the backward pass, and the slots of their cuts.
 
-    slots: of the stage before. cuts: where the solver puts them; None: it gives gradients, and ranks make the cuts.
+    slots: in the stage before. cuts: destination; None: the solver returns gradients and the ranks build the cuts.
     """
 
     stage: int
@@ -108,7 +108,7 @@ class BackwardStage:
 def plan_backward(context: TrainingContext, paths: Paths, slots: range, stages: Sequence[int]) -> list[BackwardStage]:
     """Prepare the solves of some stages from the tables of paths, which other members may still be filling.
 
-    All stages at once: between two of them caches are full of LPs, and the same lines take four times as long.
+    Prepare all stages at once: between solves the CPU caches hold LPs, and the same code runs four times slower.
     """
     chains = context.backward_chains
     return [
@@ -127,8 +127,8 @@ def add_cuts(context: TrainingContext, iteration: int, plan: BackwardStage, path
 
     Returns the costs of the openings that this rank's paths drew, scaled; None if paths are no cost sample.
 
-    Where all ranks share one memory the solver makes the cuts, and ranks wait for each other once. Elsewhere, and for
-    risk measures that depend on more than the order of costs, each rank makes the cuts of its own paths, and ranks
+    If all ranks share one memory, the solver writes the cuts, and ranks wait for each other once. Otherwise, and for
+    risk measures that depend on more than the order of costs, each rank builds the cuts of its own paths, and ranks
     exchange them.
     """
     stage, slots, pool, meter = plan.stage - 1, plan.slots, context.pool, context.meter
@@ -139,7 +139,7 @@ def add_cuts(context: TrainingContext, iteration: int, plan: BackwardStage, path
     if plan.cuts is not None:
         pool.activate(stage, slots)
     else:
-        cuts = make_cuts(context, plan.stage, paths, solved)
+        cuts = build_cuts(context, plan.stage, paths, solved)
         meter.lap("backward")
         exchange_cuts(context.comm, context.split, pool, stage, slots, cuts)
         meter.lap("exchange")
@@ -166,14 +166,14 @@ def solve_openings(context: TrainingContext, iteration: int, plan: BackwardStage
     out = Outputs(gradient=True, cuts=plan.cuts, shared=shared)
     batch = context.solve(Phase.BACKWARD, iteration, stage, chains, out)
     if plan.cuts is not None and batch.has_stray_coefficients:
-        raise stray_coefficients(stage - 1)
+        raise unstored_coefficient_error(stage - 1)
     return batch
 
 
-def make_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch) -> Floats:
-    """Make the cuts of the stage before `stage`, one for each of this rank's paths: intercept, then coefficients.
+def build_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch) -> Floats:
+    """Build the cuts of the stage before `stage`, one for each of this rank's paths: intercept, then coefficients.
 
-    cost-to-go >= cost + gradient . (x - state), averaged over openings as the risk measure says.
+    cost-to-go >= cost + gradient . (x - state), averaged over openings with the weights of the risk measure.
     """
     problem, own, count = context.problem, context.own_rows, context.problem.openings[stage].count
     states = paths.states[stage, own]
@@ -183,7 +183,7 @@ def make_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch)
 
 
 def _cut_target(context: TrainingContext, stage: int, slots: range) -> NewCuts | None:
-    """Return where the solver puts the cuts, where it can make them itself."""
+    """Return the destination of cuts that the solver writes; None if it cannot."""
     problem, pool = context.problem, context.pool
     if not (context.solver.makes_cuts and pool.is_shared_by_all_ranks):
         return None
@@ -194,7 +194,7 @@ def _cut_target(context: TrainingContext, stage: int, slots: range) -> NewCuts |
 def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: int, slots: range, own: Floats) -> None:
     """Put all ranks' cuts of a stage (rows of intercept and coefficients) into their slots, in the order of paths.
 
-    Where all ranks see the pool's memory each writes its own cuts, and nothing else is copied. Elsewhere cuts are
+    If all ranks see the pool's memory, each writes its own cuts, and nothing else is copied. Otherwise cuts are
     gathered first: a pool is stored component by component, so they cannot be received in place.
     """
     own = pool.stored_columns(stage, own)
@@ -211,7 +211,7 @@ def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: in
 
 
 def lower_bound(context: TrainingContext, iteration: int) -> float:
-    """Return the lower bound in $, with all cuts that were ever made, also those that selection deactivated."""
+    """Return the lower bound in $, with all cuts, also those that selection deactivated."""
     return lower_bound_of(context.problem, first_stage_costs(context, iteration))
 
 
@@ -223,7 +223,7 @@ def lower_bound_of(problem: Problem, costs: Floats) -> float:
 def first_stage_costs(context: TrainingContext, iteration: int) -> Floats:
     """Solve the first stage for each of its openings with all cuts; return scaled costs, 1 x openings.
 
-    In a large stage each opening starts from its optimal basis of the last lower bound, and its new one is kept.
+    In a large stage each opening starts from its optimal basis of the last lower bound, and its new basis is kept.
     """
     state, first_stage = context.state, context.first_stage_chains
     split, chains = first_stage.chains(state.bases[0], state.first_stage_bases)
@@ -248,9 +248,9 @@ def _by_opening(context: TrainingContext, split: FirstStageSplit, results: NDArr
 
 
 def expected_first_stage_end(context: TrainingContext, iteration: int) -> tuple[float, ...] | None:
-    """Return the mean over openings of the state at the end of the first stage, with all cuts; None but on rank 0.
+    """Return the mean over openings of the state at the end of the first stage, with all cuts; None except on rank 0.
 
-    Rank 0 solves the first stage once more for this, without the others.
+    Rank 0 solves the first stage once more for this.
     """
     if context.comm.rank != 0:
         return None

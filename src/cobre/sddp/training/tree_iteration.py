@@ -22,14 +22,12 @@ from cobre.sddp.training.passes import lower_bound
 from cobre.sddp.training.select_cuts import apply_selection
 from cobre.solver.batches import Bases, Batch, Chains, Outputs, no_bases
 
-# The nodes of one stage of the scenario tree, as a team shares them out.
-
 LEAVES_PER_UNIT = 8  # of a team: a call of the solver for each leaf would cost more than its LP
 
 
 @dataclass(frozen=True, slots=True)
 class TeamTreeNodes:
-    """Nodes of the scenario tree, of one stage, that fall to this rank's team. numbers: in the stage, from 0."""
+    """The nodes of one stage of the scenario tree that this rank's team solves. numbers: in the stage, from 0."""
 
     context: TrainingContext
     stage: int
@@ -43,7 +41,7 @@ class TeamTreeNodes:
         return cls(context, stage, split, context.team.items(split))
 
     def new_rows(self) -> Floats:
-        """Return a row for each node, an intercept or cost beside an entry for each state; all members see them."""
+        """Return a row for each node, an intercept or cost and an entry for each state; all members see them."""
         nodes = self.context.team.nodes
         shape = (len(self.numbers), 1 + self.context.problem.dimension)
         return np.zeros(shape) if nodes is None else nodes.rows(self.stage)
@@ -58,7 +56,7 @@ class TeamTreeNodes:
     def claimed_groups(self) -> Iterator[slice]:
         """Yield groups of the team's nodes that this rank claims: each is one call of the solver.
 
-        A node has cuts of its own. Leaves have none and go together.
+        Every node has its own cuts, except leaves, which have none and are grouped.
         """
         nodes, total = self.context.team.nodes, len(self.numbers)
         is_leaf = self.stage == self.context.problem.num_stages - 1
@@ -70,8 +68,8 @@ class TeamTreeNodes:
         """Gather the rows of all nodes of the stage, once all members have solved what they took."""
         self.context.team.wait(purpose)
         # A copy: a member that has all rows may begin the next job, which reuses the memory.
-        own = rows[self.context.team.own_rows(self.split)].copy()
-        return self.context.gather(self.split, own, purpose)
+        own_rows = rows[self.context.team.own_rows(self.split)].copy()
+        return self.context.gather(self.split, own_rows, purpose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class VisitedNodes:
 
     entering: Floats  # nodes x dimension
     leaving: Floats
-    costs: Floats  # of the stage alone, scaled; the terminal cost is included
+    costs: Floats  # without later stages, scaled; the terminal cost is included
     bases: Bases
 
 
@@ -107,27 +105,27 @@ def iterate_tree(
         states, poll = state.selection_states, context.solver.poll
         apply_selection(context.comm, context.pool, selection, state.visited, iteration, states, poll)
     meter.lap("bound")
-    values = tree_value(context, tree, [found.costs for found in visited])
+    values = tree_value(context, tree, [nodes.costs for nodes in visited])
     return IterationResult(iteration, bound_value, _path_costs(context, tree, visited), values)
 
 
 def policy_value(context: TrainingContext, tree: ScenarioTree) -> float:
-    """Return what the present policy costs in $, exactly: every node is solved once."""
-    return tree_value(context, tree, [found.costs for found in _forward(context, tree, 0)])
+    """Return the exact cost of the present policy in $: every node is solved once."""
+    return tree_value(context, tree, [nodes.costs for nodes in _forward(context, tree, 0)])
 
 
 def tree_value(context: TrainingContext, tree: ScenarioTree, costs: list[Floats]) -> float:
-    """Return what the policy costs in $: costs (stage, node) are brought back from the leaves to the root."""
+    """Return the cost of the policy in $: costs (stage, node) are folded from the leaves to the root."""
     problem = context.problem
     values = costs[-1]
     for stage in range(problem.num_stages - 2, -1, -1):
         start = tree.first[stage + 1]
         future = np.empty(len(tree.nodes(stage)))
-        for at, node in enumerate(tree.nodes(stage)):
-            own = tree.children(node)
-            found = values[own.start - start : own.stop - start]
-            weights = problem.risk[stage].weights_for(found, tree.probability[own.start : own.stop])
-            future[at] = np.add.accumulate(weights * found)[-1]
+        for position, node in enumerate(tree.nodes(stage)):
+            children = tree.children(node)
+            child_values = values[children.start - start : children.stop - start]
+            weights = problem.risk[stage].weights_for(child_values, tree.probability[children.start : children.stop])
+            future[position] = np.add.accumulate(weights * child_values)[-1]
         values = costs[stage] + problem.discounts[stage] * future
     return float(values[0]) * problem.cost_scale
 
@@ -166,8 +164,8 @@ def _starting_basis(
 ) -> Bases:
     """Return the basis from which all nodes of a stage start: none, or for large LPs the optimal one of the first node.
 
-    Every rank solves the first node by itself: one cold start more on each costs less than sharing a basis would.
-    Small LPs start cold, as fast.
+    Every rank solves the first node: an additional cold start costs less than sharing a basis. For small LPs a cold
+    start is as fast.
     """
     program = context.problem.stages[stage].program
     if len(entering) == 1 or not context.problem.is_large(stage):
@@ -193,12 +191,12 @@ def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: i
 def _cut(
     context: TrainingContext, tree: ScenarioTree, stage: int, node: int, table: Floats, visited: VisitedNodes
 ) -> Floats:
-    own, start = tree.children(node), tree.first[stage]
-    found = table[own.start - start : own.stop - start]
-    costs = np.ascontiguousarray(found[:, 0])
-    weights = context.problem.risk[stage - 1].weights_for(costs, tree.probability[own.start : own.stop])
-    state = np.ascontiguousarray(visited.entering[own.start - start][None])
-    return average_cuts(costs[None], np.ascontiguousarray(weights[None]), np.ascontiguousarray(found[:, 1:]), state)
+    children, start = tree.children(node), tree.first[stage]
+    rows = table[children.start - start : children.stop - start]
+    costs, gradients = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1:])
+    weights = context.problem.risk[stage - 1].weights_for(costs, tree.probability[children.start : children.stop])
+    state = np.ascontiguousarray(visited.entering[children.start - start][None])
+    return average_cuts(costs[None], np.ascontiguousarray(weights[None]), gradients, state)
 
 
 def _chains(tree: ScenarioTree, stage: int, entering: Floats, numbers: Indices, bases: Bases) -> Chains:
@@ -226,12 +224,12 @@ def _solve(
 
 def _states(visited: list[VisitedNodes]) -> Floats:
     """Return stage starts x 1 x dimension, as `VisitedStates` stores them: entering the root, leaving each node."""
-    return np.concatenate([visited[0].entering, *(found.leaving for found in visited)])[:, None]
+    return np.concatenate([visited[0].entering, *(nodes.leaving for nodes in visited)])[:, None]
 
 
 def _path_costs(context: TrainingContext, tree: ScenarioTree, visited: list[VisitedNodes]) -> Floats:
     """Return the cost of each path in $ of the first stage's money."""
     problem, paths = context.problem, tree.paths()
-    costs = np.concatenate([found.costs for found in visited])[paths]
+    costs = np.concatenate([nodes.costs for nodes in visited])[paths]
     total: Floats = np.add.accumulate(costs * problem.discount_to_first_stage * problem.cost_scale, axis=1)[:, -1]
     return total

@@ -95,7 +95,7 @@ def simulate_to_folder(
             sink or ArrowSink(),
             EntityIds.of(study.case.system),
             spool_folder=folder / UNFINISHED,
-            done=_share_costs(comm, np.zeros(0) if sink is None else sink.done),
+            restored_costs=_share_costs(comm, np.zeros(0) if sink is None else sink.done),
         )
         outcome = _simulate_scenarios(comm, ready, policy, paths, count, output, failure_folder)
         if sink is not None:

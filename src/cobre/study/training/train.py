@@ -297,8 +297,8 @@ class _TrainingSession:
         progress = IterationProgress(
             self.context, stage_ids, self.emit, len(self.history), self.stop.check, config.iteration_limit
         )
-        iterating = progress.around(self.stop.iterating)
-        hooks = TrainingHooks(self._on_iteration, on_checkpoint, self.stop.interruption, iterating)
+        iteration_guard = progress.around(self.stop.iterating)
+        hooks = TrainingHooks(self._on_iteration, on_checkpoint, self.stop.interruption, iteration_guard)
         solver.poll = progress.check
         try:
             return train(self.context, rules, selection, hooks, self.history)

@@ -60,13 +60,13 @@ def test_closed_segments_are_not_simulated_again(tmp_path, trained, in_memory, d
     into(streaming(tmp_path), trained, done)
     sink = streaming(tmp_path, resume=True)
     assert sink.done.tobytes() == in_memory[0][:done].tobytes()
-    check(tmp_path, sink, into(sink, trained, done=sink.done), in_memory)
+    check(tmp_path, sink, into(sink, trained, restored_costs=sink.done), in_memory)
 
 
 def test_simulation_of_which_only_the_end_was_missing(tmp_path, trained, in_memory):
     into(streaming(tmp_path), trained)
     sink = streaming(tmp_path, resume=True)
-    check(tmp_path, sink, into(sink, trained, done=sink.done), in_memory)
+    check(tmp_path, sink, into(sink, trained, restored_costs=sink.done), in_memory)
 
 
 def test_spool_in_a_file_gives_the_same_rows(tmp_path, trained):
@@ -105,4 +105,4 @@ def test_killed_process_is_resumed(tmp_path, trained, in_memory):
             later.unlink()  # it went on for longer than the others simulate
     sink = streaming(tmp_path / "out", resume=True)
     assert len(sink.done) == 2 * CHUNK
-    check(tmp_path / "out", sink, into(sink, trained, done=sink.done), in_memory)
+    check(tmp_path / "out", sink, into(sink, trained, restored_costs=sink.done), in_memory)
