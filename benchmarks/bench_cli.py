@@ -29,8 +29,8 @@ LIMITS_MS = {"import cobre": 100.0, "cobre --help": 150.0}
 LARGEST_SHARE = 0.01
 
 
-def starting(words):
-    """Wall and CPU time of a process, in ms: the least of several."""
+def time_start(words):
+    """Return wall and CPU time of starting a process, in ms: the minimum of several runs."""
     wall, cpu = [], []
     for _ in range(REPEATS):
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -73,8 +73,8 @@ def drained_terminal():
     return os.fdopen(slave, "w", encoding="utf-8")
 
 
-def showing(progress, case, iterations):
-    """CPU seconds of showing a training in this process, and seconds of training."""
+def time_display(progress, case, iterations):
+    """Return CPU seconds spent on the display, and seconds of training."""
     timed = Timed(progress)
     with tempfile.TemporaryDirectory() as output:
         source = CaseRequest(case, with_iterations(None, iterations), 1)
@@ -96,7 +96,7 @@ def main():
         "import cobre": ["-c", "import cobre"],
         "cobre --help": ["-m", "cobre.cli", "--help"],
     }.items():
-        wall_ms, cpu_ms = starting(words)
+        wall_ms, cpu_ms = time_start(words)
         limit = LIMITS_MS.get(name)
         is_good &= limit is None or wall_ms < limit
         print(f"{name:<16} {wall_ms:7.1f} ms, of which {cpu_ms:6.1f} ms CPU" + (f" (limit {limit:g})" if limit else ""))
@@ -104,7 +104,7 @@ def main():
         "live table": LiveProgress(drained_terminal()),
         "lines": LineProgress(drained_terminal()),
     }.items():
-        cost_s, training_s = showing(progress, options.case, options.iterations)
+        cost_s, training_s = time_display(progress, options.case, options.iterations)
         is_good &= cost_s < LARGEST_SHARE * training_s
         share = 100 * cost_s / training_s
         print(f"{name:<16} {1e3 * cost_s:7.1f} ms CPU in {training_s:.2f} s of training: {share:.2f} %")

@@ -62,7 +62,7 @@ def bind_calls(comm: Backend) -> dict[str, Callable[[], object]]:
 
 
 def measure(calls: dict[str, Callable[[], object]], repetitions: int) -> dict[str, list[float]]:
-    """Nanoseconds per call, one value per repetition; the calls take turns."""
+    """Return nanoseconds per call, one value per repetition; the calls take turns."""
     costs: dict[str, list[float]] = {name: [] for name in calls}
     gc.disable()  # as timeit does
     for _ in range(repetitions):
@@ -73,7 +73,7 @@ def measure(calls: dict[str, Callable[[], object]], repetitions: int) -> dict[st
 
 
 def time_calls(call: Callable[[], object], count: int) -> float:
-    """Seconds per call, back to back."""
+    """Return seconds per call, back to back."""
     begin = time.perf_counter()
     for _ in range(count):
         call()

@@ -35,7 +35,7 @@ class Scale:
 
 # The first: the scale that the specification was written for, with 206 MB of trial states and 119 gathers of 3.2 MB of
 # cuts in an iteration. The second: the programme of January 2018, measured on its first 12 stages with 4 forward
-# passes; of a state's 1,057 entries about 530 are stored and told.
+# passes; about 530 of the 1,057 state entries are stored and exchanged.
 SCALES = (
     Scale(
         "The specification's scale: 192 forward passes, 120 stages, 20 openings",
@@ -64,11 +64,11 @@ SCALES = (
 def main() -> None:
     """Measure, check, predict, write."""
     machine = measured_cluster()
-    found = [measured(scale, machine) for scale in SCALES if scale.case.is_dir()]
-    content = {"machine": asdict(machine), "scales": found}
+    measurements = [measured(scale, machine) for scale in SCALES if scale.case.is_dir()]
+    content = {"machine": asdict(machine), "scales": measurements}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "scale.json").write_text(json.dumps(content, indent=1) + "\n")
-    text = "\n".join([*INTRODUCTION, *(line for part in found for line in _section(part)), ""])
+    text = "\n".join([*INTRODUCTION, *(line for part in measurements for line in _section(part)), ""])
     (RESULTS / "scale.md").write_text(text)
     click.echo(text)
 
@@ -144,7 +144,7 @@ def _section(part: Mapping[str, Any]) -> list[str]:
             for row in part["checks"]
         ),
         "",
-        f"The whole size, {part['exchanged_bytes'] / 1e6:.0f} MB told in an iteration:",
+        f"The whole size, {part['exchanged_bytes'] / 1e6:.0f} MB exchanged in an iteration:",
         "",
         "| ranks | backend | link | compute s | imbalance s | exchange s | iteration s |",
         "| --- | --- | --- | --- | --- | --- | --- |",

@@ -1,6 +1,6 @@
 """Training beside cobre-python, beside the same loop over highspy, and by several workers, interleaved in one run.
 
-Three rounds, kept in benchmarks/results: `python benchmarks/bench_sddp.py` (or `make bench-sddp`).
+Three rounds, written to benchmarks/results: `python benchmarks/bench_sddp.py` (or `make bench-sddp`).
 One short round, printed only: `... --quick`. A part of it: `... --studies 4ree,large --threads 1 --rounds 5`.
 The sizes of production: `... --studies deck-2x1,deck-6x4,hydros-160,planes-100 --threads 1`; `--seed 7` draws others.
 """
@@ -29,12 +29,12 @@ Turn = tuple[Study, Contender, str, int, int]  # who trains what, under which na
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, keep; not 0 when a run of ours failed."""
+    """Measure, print and write; return 1 if a run of Cobre failed."""
     options = parse(arguments)
     restrict_to_cores(options.cores)
     machine = describe_machine()
     results = Results()
-    studies = present(options, results)
+    studies = available_studies(options, results)
     contenders = [ours(), *find_peer(results)]
     failed = run_rounds(studies, contenders, options, results)
     report = Report(f"{datetime.now(UTC):%Y-%m-%d}", machine, studies, options.threads, options.rounds, results)
@@ -73,25 +73,25 @@ def integers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
-def present(options: argparse.Namespace, results: Results) -> list[Study]:
+def available_studies(options: argparse.Namespace, results: Results) -> list[Study]:
     """Return the studies whose folders exist or can be generated; report the missing ones."""
-    found = []
+    studies = []
     for study in (STUDIES[name].with_seed(options.seed) for name in options.studies):
         study.make()
         if study.is_here:
-            found.append(study.shorter() if options.quick else study)
+            studies.append(study.shorter() if options.quick else study)
         else:
-            say(results, f"{study.name}: the case is not here (it belongs into {study.folder.parent})")
-    return found
+            report_missing(results, f"{study.name}: the case is not here (it belongs into {study.folder.parent})")
+    return studies
 
 
 def find_peer(results: Results) -> list[Contender]:
-    """cobre-python where an interpreter that it runs on is found; its environment is made on first use."""
+    """Return cobre-python as contender if an interpreter for it exists; its environment is created on first use."""
     try:
         environment = peer_environment()
         environment.ensure()
     except UnavailableError as error:
-        say(results, f"cobre-python: {error}")
+        report_missing(results, f"cobre-python: {error}")
         return []
     return [peer(environment.python)]
 
@@ -99,7 +99,7 @@ def find_peer(results: Results) -> list[Contender]:
 def run_rounds(
     studies: Sequence[Study], contenders: Sequence[Contender], options: argparse.Namespace, results: Results
 ) -> bool:
-    """Let all take turns, so that a disturbance of the machine does not meet one of them alone; True: ours failed."""
+    """Interleave all contenders, so that disturbances affect all of them; return whether a run of Cobre failed."""
     failed = False
     for number in range(options.rounds):
         for study, contender, name, threads, iterations in turns(studies, contenders, options.threads, number):
@@ -107,7 +107,7 @@ def run_rounds(
             try:
                 run = contender.run(study, threads, iterations)
             except RunFailedError as error:
-                say(results, f"{where}: {str(error).splitlines()[-1]}")
+                report_missing(results, f"{where}: {str(error).splitlines()[-1]}")
                 failed = failed or contender.name.startswith(OURS + ",") or contender.name == OURS
             else:
                 results.add(study.name, name, threads, run)
@@ -118,7 +118,7 @@ def run_rounds(
 def turns(
     studies: Sequence[Study], contenders: Sequence[Contender], threads: Sequence[int], number: int
 ) -> Iterator[Turn]:
-    """One round; nobody is always first."""
+    """Yield the turns of a round, in an order that rotates from round to round."""
     shift = number % len(contenders)
     rotated = [*contenders[shift:], *contenders[:shift]]
     for study in studies:
@@ -138,18 +138,18 @@ def turns(
                 yield study, contender, name, 1, study.loop_iterations
 
 
-def say(results: Results, what: str) -> None:
-    """Now, and in the report."""
+def report_missing(results: Results, what: str) -> None:
+    """Print what was not measured, and list it in the report."""
     print(f"not measured: {what}", file=sys.stderr, flush=True)
     results.not_measured.append(what)
 
 
 def write(report: Report, folder: Path) -> None:
-    """Keep both forms."""
+    """Write the results as Markdown and JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sddp.json").write_text(json.dumps(report.to_json(), indent=1) + "\n")
     (folder / "sddp.md").write_text(report.to_markdown())
-    print(f"kept in {folder.name}/sddp.json and {folder.name}/sddp.md")
+    print(f"written to {folder.name}/sddp.json and {folder.name}/sddp.md")
 
 
 if __name__ == "__main__":

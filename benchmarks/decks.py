@@ -1,4 +1,4 @@
-"""Every published deck of a folder, put through this program and the peer: `python benchmarks/decks.py [FOLDER]`.
+"""Run every published deck of a folder with Cobre and with the peer: `python benchmarks/decks.py [FOLDER]`.
 
 Each archive or deck folder is converted by novomodelo-bridge and by cobre-bridge (with the repairs that it needs), each
 case folder is taken as it is; folders below are searched, too. Then one iteration of one pass is trained and two
@@ -41,11 +41,11 @@ from sddp.peer_environment import COBRE_PYTHON, NOVOMODELO, Peer, peer_environme
 
 PEER_PROGRAM = ROOT / "benchmarks" / "sddp" / "programs" / "run_deck.py"
 MODULES = {COBRE_PYTHON.folder: "cobre", NOVOMODELO.folder: "novomodelo"}
-BESIDE = {"novomodelo-bridge": NOVOMODELO.folder, "cobre-bridge": COBRE_PYTHON.folder}
+PEERS = {"novomodelo-bridge": NOVOMODELO.folder, "cobre-bridge": COBRE_PYTHON.folder}
 ARCHIVES = {".zip", ".7z", ".rar", ".tar", ".gz", ".tgz"}  # of which only .zip can be read: the others get a row
 ZIPPED_DOCUMENTS = {".xlsx", ".xlsm", ".docx", ".pptx", ".ods"}
 ITERATIONS, SCENARIOS = 1, 2
-MOST_LIBRARY_SOLVES = 1e-3  # of all solves: what the library may do
+MAX_LIBRARY_SHARE = 1e-3  # largest accepted share of solves by HiGHS
 HEADINGS = (
     *("deck", "converted by", "format", "accepted", "solves", "library", "first bound", "peer's bound", "difference"),
     *("CPU s", "peer's CPU s", "remarks"),
@@ -112,7 +112,7 @@ class Source:
 
 
 def sources_in(folder: Path, scratch: Path) -> Iterator[Source]:
-    """Each deck and case of a folder and the folders below it, by name; archives are unpacked when it is their turn."""
+    """Yield each deck and case of a folder and its subfolders, by name; archives are unpacked one by one."""
     archives = 0
     for path in _entries(folder):
         name = str(path.relative_to(folder))
@@ -133,7 +133,7 @@ def sources_in(folder: Path, scratch: Path) -> Iterator[Source]:
 
 
 def _entries(folder: Path) -> Iterator[Path]:
-    """Cases, decks and archives; a folder that is none of them is searched."""
+    """Yield cases, decks and archives; any other folder is searched."""
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             if (path / "stages.json").exists() or _is_deck(path):
@@ -152,7 +152,7 @@ def _is_deck(folder: Path) -> bool:
 def find_bridge(name: str) -> Bridge:
     """Return the bridge installed beside the peer, or else the one that `cobre convert` uses."""
     with suppress(NoBridgeError):
-        return bridge_at(BESIDE[name], PROGRAMS[name])
+        return bridge_at(PEERS[name], PROGRAMS[name])
     return own_bridge(lambda text: print(text, file=sys.stderr), PROGRAMS[name])
 
 
@@ -171,9 +171,9 @@ def run_source(source: Source, bridge: str, folder: Path, options: argparse.Name
             account = convert_deck_quietly(find_bridge(bridge), request)
             row.remarks += [f"repaired: {repair['name']}" for repair in account["repairs"]]
         shorten(case)
-        run_ours(row, case, folder / "ours", options.timeout)
+        run_ours(row, case, folder / "cobre", options.timeout)
         if not options.alone:
-            run_peer(row, case, folder / "theirs", options.timeout)
+            run_peer(row, case, folder / "peer", options.timeout)
     except Exception as error:  # noqa: BLE001  a deck that fails is a row, whatever the failure
         row.remarks.append(f"{type(error).__name__}: {_last_line(str(error))}")
     return row
@@ -186,7 +186,7 @@ def _copy_writable(source: str, target: str) -> str:
 
 
 def shorten(case: Path) -> None:
-    """One iteration of one pass and two scenarios; trees are enumerated, as their cases ask."""
+    """Shorten a case to one iteration of one pass and two scenarios; trees are enumerated, as their cases ask."""
     for folder in case.rglob("*"):
         if folder.is_dir():
             folder.chmod(0o755)
@@ -204,7 +204,7 @@ def shorten(case: Path) -> None:
 
 
 def run_ours(row: Row, case: Path, output: Path, timeout_s: float) -> None:
-    """Validate, train and simulate here."""
+    """Run a case with Cobre: validate, train and simulate."""
     cobre = [sys.executable, "-m", "cobre.cli"]
     checked = json.loads(timed([*cobre, "validate", str(case), "--json"], timeout_s).output or "{}")
     row.case_format = str(checked.get("format") or case_format(case))
@@ -227,7 +227,7 @@ def run_ours(row: Row, case: Path, output: Path, timeout_s: float) -> None:
 
 
 def case_format(case: Path) -> str:
-    """0.18 or 0.19, by the version of the bridge that wrote the case; 0.18 where none says so."""
+    """Return 0.18 or 0.19, by the version of the bridge that wrote the case; 0.18 if it is unknown."""
     try:
         version = str(json.loads((case / "conversion_manifest.json").read_text(encoding="utf-8"))["bridge_version"])
     except (OSError, ValueError, KeyError):
@@ -262,7 +262,7 @@ def _interpreter(peer: Peer) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Output of a program, and its CPU seconds, its own children included."""
+    """Output of a program, and its CPU seconds, including its children."""
 
     output: str
     errors: str
@@ -283,11 +283,11 @@ def timed(command: Sequence[str], timeout_s: float) -> Finished:
                 process.kill()
                 is_late = True
             time.sleep(0.05)
-        process.returncode = 0  # reaped by wait4, which Popen does not know
+        process.returncode = 0  # reaped by wait4, without informing Popen
         output.seek(0)
         errors.seek(0)
-        said = f"stopped after {timeout_s:.0f} s" if is_late else errors.read()
-        return Finished(output.read(), said, usage.ru_utime + usage.ru_stime)
+        messages = f"stopped after {timeout_s:.0f} s" if is_late else errors.read()
+        return Finished(output.read(), messages, usage.ru_utime + usage.ru_stime)
 
 
 def _last_line(text: str) -> str:
@@ -356,7 +356,7 @@ def summarize(rows: Sequence[Row], target: Path) -> int:
     solves = sum(row.solves or 0 for row in rows)
     library = sum(row.library_solves or 0 for row in rows)
     failed = sum(row.first_bound is None for row in rows)
-    slow = sum((row.library_solves or 0) > MOST_LIBRARY_SOLVES * (row.solves or 0) for row in rows)
+    slow = sum((row.library_solves or 0) > MAX_LIBRARY_SHARE * (row.solves or 0) for row in rows)
     print(f"{len(rows) - failed} of {len(rows)} run; the library did {library} of {solves} solves", end="")
     print(f", and more than one in a thousand in {slow} decks" if slow else "")
     print(f"the table is in {target / 'decks.md'}")

@@ -38,7 +38,7 @@ Values = dict[Key, float]
 
 
 def official_rows(path: Path) -> Iterator[dict[str, str]]:
-    """Rows of one of the official tables: fields are separated by semicolons, below a line of names."""
+    """Read the rows of an official table: fields separated by semicolons, below a line of names."""
     names: list[str] = []
     for line in path.read_text(encoding="latin-1").splitlines():
         cells = [cell.strip() for cell in line.split(";")]
@@ -50,29 +50,29 @@ def official_rows(path: Path) -> Iterator[dict[str, str]]:
 
 def official_values(deck: Path, stages: int) -> Values:
     """Read the results of the official program for the first stages."""
-    found: Values = defaultdict(float)
+    numbers: Values = defaultdict(float)
     sources = {"hydro": "Ghid", "thermal": "Gter", "other": "GerPeq", "load": "Demanda", "marginal cost": "CMO"}
     for row in official_rows(deck / "dec_oper_sist.csv"):
         stage = int(row["IPER"])
         if stage <= stages and row["IPAT"] == WHOLE_STAGE:
             for quantity, column in sources.items():
-                found[quantity, stage, row["Nome Sist"]] = _number(row[column])
+                numbers[quantity, stage, row["Nome Sist"]] = _number(row[column])
     for row in official_rows(deck / "dec_oper_interc.csv"):
         stage = int(row["IPER"])
         if stage <= stages and row["IPAT"] == WHOLE_STAGE:
             ends = (row["Sist Origem"], row["Sist Destino"])
             sign, pair = (1.0, ends) if ends[0] < ends[1] else (-1.0, ends[::-1])
-            found["interchange", stage, "-".join(pair)] += sign * _number(row["Int.Origem"])
+            numbers["interchange", stage, "-".join(pair)] += sign * _number(row["Int.Origem"])
     for row in official_rows(deck / "dec_oper_usih.csv"):
         stage = int(row["IPER"])
         if stage <= stages and row["IPAT"] == WHOLE_STAGE:
-            found["storage", stage, row["Nome Sist"]] += _number(row["VutilFim"])
-    found.update({("cost", stage, ""): cost for stage, cost in enumerate(official_costs(deck)[:stages], 1)})
-    return dict(found)
+            numbers["storage", stage, row["Nome Sist"]] += _number(row["VutilFim"])
+    numbers.update({("cost", stage, ""): cost for stage, cost in enumerate(official_costs(deck)[:stages], 1)})
+    return dict(numbers)
 
 
 def official_costs(deck: Path) -> list[float]:
-    """Cost of operation of each stage at its own prices, in $, from the report (relato)."""
+    """Read the cost of operation of each stage at its own prices, in $, from the report (relato)."""
     words = "Custo total de operacao no estagio:"
     path = next(path for path in sorted(deck.iterdir()) if path.name.lower().startswith("relato."))
     lines = path.read_text(encoding="latin-1").splitlines()
@@ -129,7 +129,7 @@ def _without_stages(content: Any, stages: set[int]) -> Any:
 
 
 def _drop_empty_constraints(folder: Path) -> None:
-    """Constraints that only apply in the second month have no bounds left."""
+    """Remove constraints without bounds, which only apply in the second month."""
     path, bounds = folder / "generic_constraints.json", folder / "generic_constraint_bounds.parquet"
     if path.exists() and bounds.exists():
         bounded = set(pq.ParquetFile(bounds).read()["constraint_id"].to_pylist())
@@ -204,12 +204,12 @@ def our_values(case: Path, run: Path) -> Values:
     hours = {(stage["id"], block["id"]): block["hours"] for stage in stages for block in stage["blocks"]}
     total = {stage["id"]: sum(block["hours"] for block in stage["blocks"]) for stage in stages}
     bus_name = {id_: bus["name"].strip() for id_, bus in system["buses"].items()}
-    found: Values = defaultdict(float)
+    numbers: Values = defaultdict(float)
 
     def add(quantity: str, table: str, column: str, name_of: Any) -> None:
         for row in pq.ParquetFile(run / "simulation" / f"{table}.parquet").read().to_pylist():
             share = hours[row["stage_id"], row["block_id"]] / total[row["stage_id"]]
-            found[quantity, row["stage_id"] + 1, name_of(row)] += share * row[column]
+            numbers[quantity, row["stage_id"] + 1, name_of(row)] += share * row[column]
 
     add("hydro", "hydro_bus_generation", "generation_mw", lambda row: bus_name[row["bus_id"]])
     add("thermal", "thermals", "generation_mw", lambda row: bus_name[system["thermals"][row["thermal_id"]]["bus_id"]])
@@ -227,15 +227,15 @@ def our_values(case: Path, run: Path) -> Values:
         ends = (bus_name[line["source_bus_id"]], bus_name[line["target_bus_id"]])
         sign, pair = (1.0, ends) if ends[0] < ends[1] else (-1.0, ends[::-1])
         share = hours[row["stage_id"], row["block_id"]] / total[row["stage_id"]]
-        found["interchange", row["stage_id"] + 1, "-".join(pair)] += sign * share * row["net_flow_mw"]
-    _add_storage(found, run, system["hydros"], bus_name)
+        numbers["interchange", row["stage_id"] + 1, "-".join(pair)] += sign * share * row["net_flow_mw"]
+    _add_storage(numbers, run, system["hydros"], bus_name)
     for row in pq.ParquetFile(run / "simulation" / "costs.parquet").read().to_pylist():
-        found["cost", row["stage_id"] + 1, ""] += row["thermal_cost"]
-    return dict(found)
+        numbers["cost", row["stage_id"] + 1, ""] += row["thermal_cost"]
+    return dict(numbers)
 
 
 def _add_storage(
-    found: Values, run: Path, hydros: Mapping[int, Mapping[str, Any]], bus_name: Mapping[int, str]
+    numbers: Values, run: Path, hydros: Mapping[int, Mapping[str, Any]], bus_name: Mapping[int, str]
 ) -> None:
     """Add useful volumes at the end of each stage, hm3, by the plant's subsystem."""
     table = pq.ParquetFile(run / "simulation" / "hydros.parquet").read().to_pylist()
@@ -244,7 +244,7 @@ def _add_storage(
         plant = hydros[row["hydro_id"]]
         if row["block_id"] == last:
             useful = row["storage_final_hm3"] - plant["reservoir"]["min_storage_hm3"]
-            found["storage", row["stage_id"] + 1, bus_name[_bus_of(plant)]] += useful
+            numbers["storage", row["stage_id"] + 1, bus_name[_bus_of(plant)]] += useful
 
 
 def _bus_of(plant: Mapping[str, Any]) -> int:
@@ -284,7 +284,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("deck", type=Path, help="archive or folder with the deck and its official results")
     parser.add_argument("--bridge", type=Path, help="an environment that has novomodelo-bridge")
     parser.add_argument("--no-fcf", action="store_true", help="without a cost-to-go")
-    parser.add_argument("--output", type=Path, help="where the case, the run and comparison.json are kept")
+    parser.add_argument("--output", type=Path, help="directory of the case, the run and comparison.json")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch, unpacked_deck(options.deck) as deck:
         folder = options.output or Path(scratch)

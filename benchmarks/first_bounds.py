@@ -74,7 +74,7 @@ class CutLine:
         return relative(self.ours, self.theirs)
 
     def is_kink(self, tolerance: float = 1e-3) -> bool:
-        """Whether both slopes lie between the one-sided ones, or are the same."""
+        """Return whether both slopes lie between the one-sided ones, or are the same."""
         scale = tolerance * max(1.0, abs(self.left), abs(self.right))
         slopes = (self.their_slope, self.our_slope)
         return all(self.left - scale <= slope <= self.right + scale for slope in slopes)
@@ -115,7 +115,7 @@ def relative(ours: float, theirs: float) -> float:
 
 
 def without_known_differences(case: Path) -> None:
-    """Take out of a deck of December 2025 what cobre-python reads differently, by the table in ADR 0047.
+    """Remove the inputs that cobre-python reads differently (table in ADR 0047) from a deck of December 2025.
 
     These are the minimum outflow of a plant that does not exist yet, planes of a plant whose machines come later, and
     minimum turbined flows by stage.
@@ -208,7 +208,7 @@ class Checker:
         self._noise = [realise(study.noise, stage, values) for stage, values in enumerate(peer.openings)]
 
     def bound(self, iteration: int) -> float:
-        """Our lower bound, in $, from the peer's cuts after an iteration."""
+        """Return our lower bound, in $, from the peer's cuts after an iteration."""
         batch = self._solve(0, self._rows(0, iteration), self._problem.initial_state, self._noise[0])
         return self._value(0, batch) * self._problem.cost_scale
 
@@ -299,7 +299,7 @@ class Checker:
         outputs: Outputs | None = None,
         solver: SimplexSolver | None = None,
     ) -> Batch:
-        """One state with every realisation, from a cold start."""
+        """Solve the stage for one state and every realisation, from a cold start."""
         count = len(noise.inflow_m3s)
         bases = no_bases(self._problem.stages[stage].program)
         cold, both = np.full(1, -1, np.int32), np.array([0, count], np.int32)

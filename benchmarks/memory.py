@@ -1,8 +1,8 @@
 """Real cost of shared memory, by PSS, which counts a page once however many ranks map it.
 
 Two questions: does a region cost its bytes once per node, and does a collective need a window that does not grow with
-the payload? `python benchmarks/memory.py` asks shm worlds; `mpiexec -n 4 python benchmarks/memory.py --joined` asks the
-first one of the world that the environment describes, mpi for example. Ends with 1 when an answer is no.
+the payload? `python benchmarks/memory.py` measures shm worlds; `mpiexec -n 4 python benchmarks/memory.py --joined`
+measures the first question in the current world, mpi for example. The exit code is 1 if an answer is no.
 """
 
 import argparse
@@ -53,12 +53,12 @@ class Finding:
 
     @property
     def shared_mb(self) -> float:
-        """Shared memory of all ranks together."""
+        """Return the shared memory of all ranks together."""
         return sum(self.shared) / 1e6
 
     @property
     def fits(self) -> bool:
-        """Whether that is within the limit."""
+        """Return whether the memory is within the limit."""
         return self.shared_mb <= self.limit_mb
 
     def row(self) -> list[str]:
@@ -76,7 +76,7 @@ class Finding:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Ask, print, judge."""
+    """Measure, print and check."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, default=RANKS, help=f"size of the world ({RANKS})")
     parser.add_argument("--joined", action="store_true", help="measure regions as a rank of the present world")
@@ -103,23 +103,23 @@ def region_finding(name: str, growths: list[Growth]) -> Finding:
 
 
 def measure_joined() -> int:
-    """Every rank measures, rank 0 prints: memory of the regions in all ranks, and what that saves."""
+    """Measure on every rank; rank 0 prints the memory of the regions in all ranks, and the saving."""
     too_much = False
     with create_communicator() as comm:
         for name, elements in REGIONS.items():
-            # On mpi a window is freed when the next one is made: the one before must not go in the middle.
+            # On mpi a window is freed when the next one is created, which must not be during the measurement.
             comm.create_shared_region(1, "u1").close()
-            own = fill_region(comm, elements)
+            growth = fill_region(comm, elements)
             table_of = np.empty((comm.size, 5))
-            comm.allgatherv(np.array(astuple(own), np.float64), table_of.reshape(-1), [5] * comm.size)
-            found = region_finding(name, [Growth(*map(int, row)) for row in table_of.tolist()])
-            private_mb = sum(growth.private for growth in found.growths) / 1e6
-            saved_mb = comm.size * found.payload_mb - found.shared_mb - private_mb
-            too_much = too_much or not found.fits
+            comm.allgatherv(np.array(astuple(growth), np.float64), table_of.reshape(-1), [5] * comm.size)
+            finding = region_finding(name, [Growth(*map(int, row)) for row in table_of.tolist()])
+            private_mb = sum(growth.private for growth in finding.growths) / 1e6
+            saved_mb = comm.size * finding.payload_mb - finding.shared_mb - private_mb
+            too_much = too_much or not finding.fits
             if comm.rank == 0:
                 print(
-                    f"{comm.backend}, {comm.size} ranks: {name}: {found.shared_mb:.1f} MB shared (PSS, all ranks), "
-                    f"{private_mb:.1f} MB private, saves {saved_mb:.1f} of {comm.size * found.payload_mb:.1f} MB"
+                    f"{comm.backend}, {comm.size} ranks: {name}: {finding.shared_mb:.1f} MB shared (PSS, all ranks), "
+                    f"{private_mb:.1f} MB private, saves {saved_mb:.1f} of {comm.size * finding.payload_mb:.1f} MB"
                 )
     return 1 if too_much else 0
 

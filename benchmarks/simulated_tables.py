@@ -53,7 +53,7 @@ class Column:
 
     @property
     def is_given(self) -> bool:
-        """Whether no decision changes it."""
+        """Return whether the column is independent of decisions."""
         return self.name in GIVEN.get(self.table, ())
 
 
@@ -106,7 +106,7 @@ def compare_columns(name: str, ours: pa.Table, theirs: pa.Table) -> Iterator[Col
 
 
 def stage_costs(ours: dict[str, pa.Table], theirs: dict[str, pa.Table]) -> list[StageCost]:
-    """Total cost (with the future's) by scenario and stage."""
+    """Return the total cost (including the future cost) by scenario and stage."""
     keys = ("scenario_id", "stage_id")
     costs, volumes = [], []
     for tables in (ours, theirs):
@@ -121,7 +121,7 @@ def stage_costs(ours: dict[str, pa.Table], theirs: dict[str, pa.Table]) -> list[
 
 
 def compare(peer: Path, run: Path) -> tuple[list[Column], list[StageCost]]:
-    """All columns and all stage costs of two simulations."""
+    """Compare all columns and all stage costs of two simulations."""
     theirs, ours = peer_tables(peer), cobre.results.load_simulation_arrow(run)
     columns = [column for name in theirs if name in ours for column in compare_columns(name, ours[name], theirs[name])]
     return columns, stage_costs(ours, theirs)

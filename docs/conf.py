@@ -30,7 +30,7 @@ suppress_warnings = ["misc.highlighting_failure"]  # console blocks show output 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 highlight_language = "text"
-smartquotes_action = "qe"  # not dashes: two of them begin an option
+smartquotes_action = "qe"  # smartquotes would turn the -- of options into a dash
 
 default_role = "code"  # docstrings write names as Markdown does
 autodoc_member_order = "bysource"

@@ -39,7 +39,7 @@ def main(output: Path) -> None:
 
 
 def live_table(output: Path) -> None:
-    """As `cobre run` drew it in the middle of the run."""
+    """Draw the live table as it was in the middle of the run."""
     events = read_events(output)
     last = max(event.get("iteration", 0) for event in events)
     view = RunView()
@@ -53,7 +53,7 @@ def live_table(output: Path) -> None:
 
 
 async def live_view(output: Path) -> None:
-    """`cobre top` on the finished run."""
+    """Draw `cobre top` on the finished run."""
     app = WatchApp(output)
     async with app.run_test(size=(120, 36)) as pilot:
         deadline = time.monotonic() + LIMIT_S

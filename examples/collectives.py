@@ -15,7 +15,7 @@ REPEATS = 200
 
 
 def microseconds(comm, call):
-    """Microseconds per call, on the slowest rank."""
+    """Return microseconds per call, on the slowest rank."""
     call()
     comm.barrier()
     begin = time.perf_counter()

@@ -54,7 +54,7 @@ def two_reservoirs() -> Example:
 
 
 def four_regions() -> Example:
-    """Four regions with lines, autocorrelated inflows, and wind."""
+    """Return four regions with lines, autocorrelated inflows, and wind."""
     regions = (
         Region(Bus("Highlands", 3200.0, 0.06, 1), (3, 2), 0.78, 1, 6, 0.48),
         Region(Bus("Coast", 4100.0, 0.08, 2), (1,), 0.25, 3, 7, 0.86),
@@ -73,7 +73,7 @@ def four_regions() -> Example:
 
 
 def large() -> Example:
-    """Thirty-four plants on twelve rivers, sixty-four thermal plants, five buses, two years: for benchmarks."""
+    """Return a case for benchmarks: 34 plants on twelve rivers, 64 thermal plants, five buses, two years."""
     regions = (
         Region(Bus("North", 7000.0, 0.05, 12), (4, 3, 2), 0.8, 3, 14, 0.4),
         Region(Bus("East", 9000.0, 0.08, 1), (3, 2), 0.4, 2, 16, 0.72),

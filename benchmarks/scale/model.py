@@ -4,19 +4,19 @@
     forward   = stages x (turns(paths) x solve + call) x imbalance
     backward  = (turns(blocks of all paths) x solve + call) x imbalance
 
-`paths` is the share of a machine, ceil(forward passes / machines); `call` is what a stage costs beside its solves. The
-ranks of a machine are a team: each takes the next path, or the next of a trial point's chains, from one counter: two
-halves where LPs are small, blocks of openings where they are large. Turns are those of list scheduling: units of random
-length, the longest first, each taken by the worker that is free first, until the last ends. A path's time hardly
-varies; that of a single solve does, by `SOLVE_SPREAD` of its mean. Workers are the ranks of a machine, no more than its
-cores. Between two exchanges machines wait for the slowest: with n paths each and a relative spread c of a path's time,
-the largest of M means is about 1 + c sqrt(2 ln M / n) times the mean.
+`paths` is the share of a machine, ceil(forward passes / machines); `call` is the cost of a stage in addition to its
+solves. The ranks of a machine are a team: each takes the next path, or the next of a trial point's chains, from one
+counter: two halves where LPs are small, blocks of openings where they are large. Turns are those of list scheduling:
+units of random length, the longest first, each taken by the worker that is free first, until the last ends. A path's
+time hardly varies; that of a single solve does, by `SOLVE_SPREAD` of its mean. Workers are the ranks of a machine, no
+more than its cores. Between two exchanges machines wait for the slowest: with n paths each and a relative spread c of a
+path's time, the largest of M means is about 1 + c sqrt(2 ln M / n) times the mean.
 
 Exchanges of V bytes in all, among R ranks:
 
     shm   V / memory bandwidth, plus a latency that grows with log2 R
     tcp   from three machines and 32 KiB on a ring, as mpi, after the coordinator has compared the calls; else a star of
-          machines: the coordinator's link carries V to each of the others, and takes their parts in. Inside a machine
+          machines: the coordinator's link carries V to each of the others, and receives their parts. Inside a machine
           as shm, before and after
     mpi   a ring between machines: every link carries V once; inside a machine as shm
 """
@@ -54,7 +54,7 @@ class Study:
 
     @property
     def exchanged_bytes(self) -> float:
-        """In one iteration."""
+        """Return the bytes exchanged in one iteration."""
         return self.state_bytes + (self.stages - 1) * self.cut_bytes
 
 
@@ -80,12 +80,12 @@ class Prediction:
 
     @property
     def total_s(self) -> float:
-        """All of it."""
+        """Return the total."""
         return self.compute_s + self.imbalance_s + self.exchange_s
 
 
 def predict(study: Study, cluster: Cluster, backend: str, ranks: int) -> Prediction:
-    """One iteration on so many ranks, one thread each; shm puts all of them into one machine."""
+    """Predict an iteration on a number of ranks with one thread each; with shm all of them are on one machine."""
     machines = 1 if backend == "shm" else math.ceil(ranks / cluster.cores)
     workers = min(cluster.cores, math.ceil(ranks / machines))
     paths = math.ceil(study.forward_passes / machines)
@@ -104,7 +104,7 @@ def predict(study: Study, cluster: Cluster, backend: str, ranks: int) -> Predict
 
 @cache
 def turns(sizes: tuple[float, ...], points: int, workers: int, spread: float) -> float:
-    """Solves that the last worker to finish has done, on average, of the units of some points. sizes: of a point's."""
+    """Return the mean number of solves of the slowest worker for the units of some points of the given sizes."""
     lengths = sorted((size for size in sizes for _ in range(points)), reverse=True)
     if workers == 1:
         return sum(lengths)
@@ -121,7 +121,7 @@ def _makespan(lengths: list[float], workers: int) -> float:
 
 
 def busy(study: Study, cluster: Cluster, ranks: int) -> float:
-    """How many of the ranks of one machine work, on average over an iteration."""
+    """Return the mean number of working ranks on one machine, over an iteration."""
     alone = predict(study, replace(cluster, cores=1), "shm", 1).total_s
     return alone / predict(study, replace(cluster, cores=ranks), "shm", ranks).total_s
 
@@ -140,12 +140,12 @@ def gather_s(cluster: Cluster, backend: str, ranks: int, total_bytes: float) -> 
         return local + ring + cluster.link_latency_s * math.ceil(math.log2(max(2, ranks)))
     others = machines - 1
     if machines >= MIN_HOSTS and total_bytes >= RING_BYTES:
-        # Call, reply, one hop after the other, and the word that all is there.
+        # Call, reply, one hop after the other, and the final confirmation.
         ring = total_bytes * others / machines / cluster.link_bytes_per_s
         return 2 * local + ring + cluster.link_latency_s * (others + 3)
-    # The coordinator's link takes what each of them has and carries to each what it lacks
-    taken = total_bytes * others / machines / cluster.link_bytes_per_s
-    return 2 * local + taken * (1 + others) + cluster.link_latency_s * others
+    # The coordinator's link receives the part of every machine, and sends each the parts of all others.
+    received = total_bytes * others / machines / cluster.link_bytes_per_s
+    return 2 * local + received * (1 + others) + cluster.link_latency_s * others
 
 
 def on_link(cluster: Cluster, gigabits_per_s: float, latency_s: float) -> Cluster:

@@ -1,1 +1,1 @@
-"""The parts of bench_sddp.py: what is measured, who takes part, and how it is told."""
+"""Parts of bench_sddp.py: measurements, contenders, report."""

@@ -38,7 +38,7 @@ TITLES = {
 
 
 def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
-    """Prepare a study; return PSS, peak resident size and shared bytes. Collective."""
+    """Prepare a study; return PSS, peak resident size and shared bytes. Collective: call on every rank."""
     from cobre.study.preparation.on_ranks import prepare_on_ranks  # noqa: PLC0415
 
     ready = prepare_on_ranks(comm, CaseRequest(Path(case), None, 1), lambda _: None)

@@ -57,14 +57,14 @@ class Figure:
 
     @property
     def is_met(self) -> bool | None:
-        """None where nothing is to be reached."""
+        """Return whether the target is met; None without a target."""
         if self.target is None:
             return None
         return self.value.median <= self.target if self.at_most else self.value.median >= self.target
 
 
 def all_figures(results: Results, studies: Sequence[str], threads: Sequence[int]) -> list[Figure]:
-    """Everything that the runs allow to say, in the order of the report."""
+    """Return all figures, in the order of the report."""
     return [figure for study in studies for figure in StudyFigures(results, study).all(threads)]
 
 
@@ -76,7 +76,7 @@ class StudyFigures:
     study: str
 
     def all(self, threads: Sequence[int]) -> Iterator[Figure]:
-        """In the order of the report; what was not measured is left out."""
+        """Yield the figures in the order of the report, without those that were not measured."""
         for count in threads:
             yield from self.beside_peer(count)
         yield from self.bounds()
@@ -94,10 +94,10 @@ class StudyFigures:
         yield from self._pairs(title, (OURS, 1), (PEER, 1), memory_ratio, MEMORY)
 
     def beside_peer(self, threads: int) -> Iterator[Figure]:
-        """Training time."""
-        title = f"training time beside {PEER}, {named(threads)}"
+        """Yield the figures that compare training time with the peer."""
+        title = f"training time beside {PEER}, {threads_text(threads)}"
         yield from self._pairs(title, (OURS, threads), (PEER, threads), time_ratio, BESIDE_PEER)
-        title = f"CPU time of training beside {PEER}, {named(threads)}"
+        title = f"CPU time of training beside {PEER}, {threads_text(threads)}"
         yield from self._pairs(title, (OURS, threads), (PEER, threads), cpu_ratio, {})
 
     def pivots(self) -> Iterator[Figure]:
@@ -125,14 +125,16 @@ class StudyFigures:
             yield from self._pairs(title, (name, 1), (name, 2), time_ratio, targets, at_most=False)
 
     def shares(self, threads: int) -> Iterator[Figure]:
-        """Where the time of our runs goes."""
+        """Yield the shares of training time in the solver and in Python."""
         runs = self.results.of(self.study, OURS, threads)
-        inside = f"share of the training inside the solver, {named(threads)}"
+        inside = f"share of the training inside the solver, {threads_text(threads)}"
         yield from self._single(inside, runs, solver_share(threads), SOLVER_SHARE, at_most=False)
-        yield from self._single(f"share of the training in Python, {named(threads)}", runs, python_share, PYTHON_SHARE)
+        yield from self._single(
+            f"share of the training in Python, {threads_text(threads)}", runs, python_share, PYTHON_SHARE
+        )
 
     def solve_costs(self) -> Iterator[Figure]:
-        """How the price of a solve grows with the cuts; the peer solves the same number of LPs."""
+        """Yield the growth of the cost of a solve with the cuts; the peer solves the same number of LPs."""
         ours = self.results.of(self.study, OURS)
         if not ours or len(ours[0].solves) < LONG_ENOUGH:
             return
@@ -175,7 +177,7 @@ class StudyFigures:
         *,
         at_most: bool = True,
     ) -> Iterator[Figure]:
-        """Two runs of the same round, round by round."""
+        """Yield the figure of a measure of two runs of the same round."""
         pairs = zip(self.results.of(self.study, *left), self.results.of(self.study, *right), strict=False)
         yield from self._figure(title, [measure(one, other) for one, other in pairs], targets, at_most)
 
@@ -197,52 +199,52 @@ class StudyFigures:
 
 
 def time_ratio(one: Run, other: Run) -> float:
-    """Training times of a round."""
+    """Return the ratio of training times of a round."""
     return one.training_s / other.training_s
 
 
 def cpu_ratio(one: Run, other: Run) -> float:
-    """CPU times of a round: what is left of a ratio when the machine does other things."""
+    """Return the ratio of CPU times of a round, which other load on the machine hardly affects."""
     return one.cpu_s / other.cpu_s
 
 
 def pivots_a_solve(run: Run) -> float:
-    """On average."""
+    """Return the mean number of pivots per solve."""
     return sum(run.pivots) / sum(run.solves)
 
 
 def first_bounds_apart(one: Run, other: Run) -> float:
-    """Relative, of the first lower bounds."""
+    """Return the relative difference of the first lower bounds."""
     return abs(one.first_lower_bound - other.first_lower_bound) / abs(other.first_lower_bound)
 
 
 def first_upper_bounds_apart(one: Run, other: Run) -> float:
-    """Relative, of what the first iteration's paths cost, which no cut has bent yet."""
+    """Return the relative difference of the first iteration's path costs, which no cuts affect yet."""
     return abs(one.first_upper_bound - other.first_upper_bound) / abs(other.first_upper_bound)
 
 
 def bounds_apart(one: Run, other: Run) -> float:
-    """Relative, of the final lower bounds."""
+    """Return the relative difference of the final lower bounds."""
     return abs(one.lower_bound - other.lower_bound) / abs(other.lower_bound)
 
 
 def memory_ratio(one: Run, other: Run) -> float:
-    """Growth beyond what was there before the case was read."""
+    """Return the ratio of memory growth since before the case was read."""
     return one.growth_bytes / other.growth_bytes
 
 
 def solver_share(threads: int) -> Callable[[Run], float]:
-    """Seconds of all threads inside the solver, of all seconds that they had."""
+    """Return the share of all thread time spent inside the solver."""
     return lambda run: sum(run.solver_s) / (threads * run.training_s)
 
 
 def python_share(run: Run) -> float:
-    """Everything outside of calls of the solver."""
+    """Return the share of time outside of solver calls."""
     return 1.0 - run.call_s / run.training_s
 
 
 def waiting_share(run: Run) -> float:
-    """In exchanges, apart from waiting for others that had more work."""
+    """Return the share of time in exchanges, without waiting for ranks that had more work."""
     return (sum(run.waiting_s) - sum(run.imbalance_s)) / (len(run.waiting_s) * run.training_s)
 
 
@@ -257,12 +259,12 @@ def checkpoint_share(run: Run) -> float:
 
 
 def wall_difference(one: Run, other: Run) -> float:
-    """Seconds from the call to the result."""
+    """Return the difference in seconds from the call to the result."""
     return one.wall_s - other.wall_s
 
 
 def late_beside_early(solves: Sequence[int]) -> Callable[[Run], float]:
-    """Medians over iterations of the time that a solve took on average."""
+    """Return the mean time per solve in late iterations relative to early ones (medians over iterations)."""
 
     def measure(run: Run) -> float:
         costs = [seconds / count for seconds, count in zip(run.iteration_s, solves, strict=True)]
@@ -271,6 +273,6 @@ def late_beside_early(solves: Sequence[int]) -> Callable[[Run], float]:
     return measure
 
 
-def named(threads: int) -> str:
-    """In words."""
+def threads_text(threads: int) -> str:
+    """Return the number of threads as text."""
     return {1: "one thread", 2: "two threads"}.get(threads, f"{threads} threads")

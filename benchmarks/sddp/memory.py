@@ -59,17 +59,17 @@ class Finding:
 
     @property
     def once(self) -> int:
-        """The shareable data."""
+        """Return the size of the shareable data."""
         return self.ranks[0].problem + self.ranks[0].pool
 
     @property
     def shared(self) -> int:
-        """Shared memory of all ranks together."""
+        """Return the shared memory of all ranks together."""
         return sum(rank.growth.shared for rank in self.ranks)
 
     @property
     def is_held_once(self) -> bool:
-        """Nothing of it is there twice."""
+        """Return whether no shareable data is stored twice."""
         return self.shared <= self.once + PAGE_SLACK_BYTES
 
     def row(self) -> list[str]:
@@ -82,7 +82,7 @@ class Finding:
 
 
 def hold(comm: Backend, folder: str, iterations: int) -> Held:
-    """Prepare and train a study from its folder; return the memory held. Collective: call on every rank."""
+    """Prepare and train a study from its folder; return its memory. Collective: call on every rank."""
     with measure_growth(comm) as growth:
         shared = build_once_per_node(comm, lambda: prepare(load_case(folder, with_iterations(None, iterations))))
         study = shared.value
@@ -91,7 +91,7 @@ def hold(comm: Backend, folder: str, iterations: int) -> Held:
 
 
 def measure(ranks: int, folder: Path, iterations: int) -> Finding:
-    """One run on shm."""
+    """Measure one run on shm."""
     return Finding(launch.run(hold, ranks, "shm", (str(folder), iterations)))
 
 

@@ -77,7 +77,7 @@ def candidates() -> Iterator[Path]:
 
 
 def is_new_enough(python: Path) -> bool:
-    """Whether it runs at all (a shim on the path may not) and has the version."""
+    """Return whether the interpreter runs (a pyenv shim may not) and is new enough."""
     question = f"import sys; sys.exit(0 if sys.version_info >= {OLDEST} else 1)"
     try:
         run_or_raise([python, "-c", question], PROBE_TIMEOUT_S)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from collectives.report import table
-from sddp.figures import LOOP, OURS, PEER, SHORT, Figure, all_figures, named
+from sddp.figures import LOOP, OURS, PEER, SHORT, Figure, all_figures, threads_text
 from sddp.results import Results, Spread
 from sddp.runs import Run, workers_name
 from sddp.studies import Study
@@ -26,11 +26,11 @@ class Report:
 
     @property
     def figures(self) -> list[Figure]:
-        """What is to be reached, and what else is worth knowing."""
+        """Return all figures, with and without targets."""
         return all_figures(self.results, [study.name for study in self.studies], self.threads)
 
     def to_json(self) -> dict[str, Any]:
-        """Every run of every round, and the figures."""
+        """Return every run of every round, and the figures."""
         runs = [
             {"study": study, "contender": contender, "threads": threads, "rounds": [run.to_json() for run in runs]}
             for (study, contender, threads), runs in self.results.runs.items()
@@ -46,7 +46,7 @@ class Report:
         }
 
     def to_markdown(self) -> str:
-        """One page."""
+        """Render the report as one page."""
         parts = (
             self._head(),
             self._targets(),
@@ -80,7 +80,7 @@ class Report:
         columns = [(name, count) for name in (OURS, PEER) for count in self.threads]
         counts = sorted({count for study in self.studies for count in study.workers})
         columns += [*((workers_name(count), 1) for count in counts), (OURS + SHORT, 1), (LOOP, 1)]
-        header = ["s", *(f"{name}, {named(count)}" for name, count in columns)]
+        header = ["s", *(f"{name}, {threads_text(count)}" for name, count in columns)]
         rows = [[study.name, *(self._time(study, *column) for column in columns)] for study in self.studies]
         note = f'"{SHORT.strip()}" has as few iterations as the reference loop over highspy.'
         return f"## Training time\n\n{table(header, rows)}\n\n{note}"
@@ -138,7 +138,7 @@ def figure_row(figure: Figure) -> list[str]:
 
 
 def bounds_row(study: str, contender: str, run: Run) -> list[str]:
-    """All digits that may differ."""
+    """Return the row of bounds, with all digits that may differ."""
     numbers = (run.first_lower_bound, run.lower_bound, run.upper_bound)
     return [study, contender, str(len(run.elapsed_s)), *(f"{number:,.4f}" for number in numbers)]
 
@@ -155,6 +155,6 @@ def memory_row(study: str, contender: str, runs: Sequence[Run]) -> list[str]:
 
 
 def show(spread: Spread) -> str:
-    """About three digits, and the range where there is one."""
+    """Format about three digits, and the range of several values."""
     low, middle, high = (f"{value:.3g}" for value in (spread.low, spread.median, spread.high))
     return middle if low == high else f"{middle} ({low} to {high})"

@@ -25,15 +25,15 @@ class Spread:
 
 @dataclass(slots=True)
 class Results:
-    """Grows by one run at a time."""
+    """All runs of a benchmark."""
 
     runs: dict[Key, list[Run]] = field(default_factory=lambda: defaultdict(list))
     not_measured: list[str] = field(default_factory=list)
 
     def add(self, study: str, contender: str, threads: int, run: Run) -> None:
-        """Take in a run."""
+        """Add a run."""
         self.runs[study, contender, threads].append(run)
 
     def of(self, study: str, contender: str, threads: int = 1) -> list[Run]:
-        """One run per round; empty where nothing was measured."""
+        """Return one run per round; empty if nothing was measured."""
         return self.runs.get((study, contender, threads), [])

@@ -1,4 +1,4 @@
-"""One training run in a process of its own, and what it tells."""
+"""Run a training in a separate process and read its results."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ TIMEOUT_S = 1800
 
 
 class RunFailedError(Exception):
-    """A contender did not finish; the text is its last words."""
+    """Raised when a contender fails; the message is the end of its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def workers(count: int) -> Contender:
 
 
 def workers_name(count: int) -> str:
-    """In words."""
+    """Return the name of the contender."""
     return f"cobre, {count} worker{'' if count == 1 else 's'}"
 
 
@@ -74,13 +74,13 @@ def highspy_loop() -> Contender:
 
 
 def peer(python: Path) -> Contender:
-    """cobre-python; nothing of ours may be on its path."""
+    """Return the contender cobre-python, without our package on its path."""
     return Contender("cobre-python", python, "train_peer.py", flags=("-I",))
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Lists are by iteration; those that the peer does not tell are empty."""
+    """Results of a run. Lists are by iteration; those that the peer does not report are empty."""
 
     training_s: float
     wall_s: float
@@ -109,20 +109,20 @@ class Run:
 
     @property
     def iteration_s(self) -> list[float]:
-        """How long every iteration took."""
+        """Return the seconds of each iteration."""
         return [now - before for before, now in zip([0.0, *self.elapsed_s], self.elapsed_s, strict=False)]
 
     @property
     def us_per_pivot(self) -> float:
-        """Microseconds inside the solver."""
+        """Return microseconds inside the solver per pivot."""
         return 1e6 * sum(self.solver_s) / max(1, sum(self.pivots))
 
     @property
     def growth_bytes(self) -> int:
-        """Memory beyond the interpreter and the libraries."""
+        """Return the memory beyond the interpreter and the libraries."""
         return self.peak_bytes - self.baseline_bytes
 
     def to_json(self) -> dict[str, Any]:
-        """Without what every iteration had in memory: the last one is enough to keep."""
-        kept = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "resident_bytes"}
-        return kept | {"last_resident_bytes": self.resident_bytes[-1]}
+        """Return JSON values, with the memory after the last iteration only."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "resident_bytes"}
+        return fields | {"last_resident_bytes": self.resident_bytes[-1]}

@@ -87,7 +87,7 @@ In format 0.19, `{PRODUCTIVITY_TABLE}` must have the column `{INTEGRATED_COLUMN}
 | `modeling.inflow_non_negativity.method`, if absent | `penalty` | `truncation_with_penalty` |
 | truncated inflows | become 0, also as lags | stay negative, also as lags; a correction lifts them |
 | cut selection `level1` | cuts near the best at some state | one cut for each state; all cuts of the first stage stay |
-| `max_active_per_stage` | all cuts of a stage | cuts that this run made, in all stages but the first and the last |
+| `max_active_per_stage` | all cuts of a stage | cuts of this run, in all stages but the first and the last |
 | slope of computed planes with spillage | at the point of most power | a mean over points of the grid |
 | minimums of a plant out of service | cost nothing | cost as a violation, a constant: `cobre validate` warns |
 
@@ -106,7 +106,7 @@ def case_page() -> str:
 
 
 def formats() -> list[TableFormat]:
-    """All tables, in the order in which they are read."""
+    """Return all tables, in the order in which they are read."""
     return [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), BOUNDS, *PRODUCTION_TABLES.values()]
 
 
@@ -175,5 +175,5 @@ def _refused() -> Iterator[str]:
 
 
 def _anchor(title: str) -> str:
-    """As MyST makes it from a heading."""
+    """Return the anchor that MyST derives from a heading."""
     return "".join(letter for letter in title.lower().replace(" ", "-") if letter.isalnum() or letter in "-_")

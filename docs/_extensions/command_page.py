@@ -38,7 +38,7 @@ def _group(path: str, group: click.Group) -> Iterator[str]:
 
 
 def _commands(group: click.Group) -> Iterator[tuple[str, click.Command]]:
-    """As the help lists them; a group may load them only now."""
+    """Yield commands in the order of the help; a group may load them only now."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -65,7 +65,7 @@ def _cell(text: str) -> str:
 
 
 def _help(command: click.Command) -> str:
-    """Paragraphs as text; those that click keeps as they are, as code."""
+    """Return help text as Markdown; preformatted paragraphs become code blocks."""
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     shown = []
     for paragraph in paragraphs:

@@ -1,4 +1,4 @@
-"""What a class says of itself and of its fields."""
+"""Extract summaries and field descriptions from class docstrings."""
 
 import re
 from typing import Any
@@ -7,17 +7,17 @@ _FIELD = re.compile(r"^ *((?:\w+, )*\w+): (.*?)(?=^ *(?:\w+, )*\w+: |\Z)", re.MU
 
 
 def first_line(record: type[Any]) -> str:
-    """Its first sentence, or two."""
+    """Return the first paragraph of a docstring."""
     return (record.__doc__ or "").strip().split("\n", 1)[0]
 
 
 def introduction(record: type[Any]) -> str:
-    """Everything before the fields."""
+    """Return the text before the fields."""
     return " ".join(_FIELD.split(record.__doc__ or "", maxsplit=1)[0].split())
 
 
 def meanings(record: type[Any]) -> dict[str, str]:
-    """Field by field, from lines `name, other_name: meaning`."""
+    """Return the meaning of each field, from lines `name, other_name: meaning`."""
     found = {}
     for names, text in _FIELD.findall((record.__doc__ or "").partition("\n")[2]):
         words = " ".join(text.split())

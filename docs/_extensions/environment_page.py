@@ -12,7 +12,15 @@ from cobre.comm.types import BackendKind
 from cobre.solver.program import MAX_DENSE_ROWS
 
 CONFIGS = (ShmConfig, TcpConfig, MpiConfig)
-PROBES = ("1", "0", "2.5", "2", "condvar", "name", "probe")  # whatever a variable takes, one of these will do
+PROBES = (
+    "1",
+    "0",
+    "2.5",
+    "2",
+    "condvar",
+    "name",
+    "probe",
+)  # candidate values: each variable accepts at least one of them
 TITLES = {
     ShmConfig: "Shared memory",
     TcpConfig: "TCP",
@@ -84,7 +92,7 @@ WORDS = {
 
 
 class _Recorder(dict[str, str]):
-    """An environment that remembers what it was asked for."""
+    """Mapping that records requested variables."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__(values)
@@ -105,7 +113,7 @@ def environment_page() -> str:
 
 
 def variables_of(config: type[Any]) -> dict[str, Field[Any]]:
-    """Each variable that the config reads, with the field that it sets: found out by trying."""
+    """Return each variable that the config reads, with the field that it sets, found by trying."""
     base = _Recorder(_required(config))
     plain = config.from_env(base)
     return {variable: _field_of(config, variable, plain, dict(base)) for variable in base.asked}

@@ -1,7 +1,7 @@
 """Makes the reference pages from the code, each time the site is built: they cannot be out of date.
 
 In the repository each of them is a short page that says where its content comes from, so that links to it lead
-somewhere there as well. The site shows the made page in its place; the file stays as it is.
+somewhere there as well. The site shows the generated page in its place; the file stays as it is.
 """
 
 from case_page import case_page
@@ -19,18 +19,18 @@ PAGES = {
 
 
 def replace_text(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the made page in place of what the file says."""
+    """Replace the file's text by the generated page."""
     if docname in PAGES:
         source[0] = PAGES[docname]()
 
 
-def made_pages(*_: object) -> list[str]:
+def generated_pages(*_: object) -> list[str]:
     """Return all generated pages, to be read again: the code may have changed while the files have not."""
     return list(PAGES)
 
 
 def setup(app: Sphinx) -> dict[str, object]:
-    """Before any page is parsed."""
-    app.connect("env-get-outdated", made_pages)
+    """Register the extension with Sphinx."""
+    app.connect("env-get-outdated", generated_pages)
     app.connect("source-read", replace_text)
     return {"parallel_read_safe": True}

@@ -10,7 +10,7 @@ _SENTENCE = re.compile(r"^(examples?|raises?|note|warning)$", re.IGNORECASE)
 
 
 def with_lists(lines: list[str]) -> list[str]:
-    """Each `name: meaning` is an item; the lines below it, up to the next item or an empty line, belong to it."""
+    """Return a docstring whose lines `name: meaning` are list items, each up to the next item or empty line."""
     found: list[str] = []
     is_item = False
     for place, line in enumerate(lines):
@@ -36,6 +36,6 @@ def process(*arguments: Any) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, object]:
-    """Listen to autodoc."""
+    """Register the extension with Sphinx."""
     app.connect("autodoc-process-docstring", process)
     return {"parallel_read_safe": True}

@@ -38,7 +38,7 @@ def _is_file_link(node: nodes.Node) -> bool:
 
 
 def source_pages(app: Sphinx) -> Iterator[Page]:
-    """One page for every file that is linked to."""
+    """Yield a page for each linked source file."""
     bridge = PygmentsBridge("html", app.config.pygments_style or "default")
     for name in sorted(set().union(*_linked(app.env).values())):
         file = ROOT / name.removeprefix(f"{FOLDER}/")
@@ -49,12 +49,12 @@ def source_pages(app: Sphinx) -> Iterator[Page]:
 
 
 def forget_links(_: Sphinx, env: BuildEnvironment, docname: str) -> None:
-    """Before a document is read again: what it linked to may have moved."""
+    """Drop the links of a document that will be read again."""
     _linked(env).pop(docname, None)
 
 
 def _linked(env: BuildEnvironment) -> dict[str, set[str]]:
-    """By document; kept with the environment, so that pages stay when only some documents are read again."""
+    """Return links by document, stored in the environment so that pages survive partial builds."""
     if not hasattr(env, "sources_by_document"):
         env.sources_by_document = {}  # type: ignore[attr-defined]
     linked: dict[str, set[str]] = env.sources_by_document  # type: ignore[attr-defined]

@@ -16,8 +16,8 @@ from cobre.solver.batches import Bases, Chains, CutRows, Outputs, Realisations, 
 from cobre.solver.simplex import SimplexSolver
 from cobre.stochastic.model import build_noise_model
 
-CUTS_PER_BLOCK = 16  # the solver reads cuts in blocks of so many
-OPENINGS_PER_CHAIN = 5  # of the lower bound
+CUTS_PER_BLOCK = 16  # the solver reads cuts in blocks of this size
+OPENINGS_PER_CHAIN = 5  # openings per chain of the lower bound
 
 
 class Sddp:

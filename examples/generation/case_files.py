@@ -1,4 +1,4 @@
-"""All files of an example."""
+"""Files of an example case."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +40,7 @@ class Example:
     wetness: float = 1.0  # inflow of the months before the study, relative to their means
 
     def files(self) -> Files:
-        """All files of the case, by path."""
+        """Return all files of the case, by path."""
         start_date = self.horizon.first_day(0).isoformat()
         return {
             "config.json": self._config(),

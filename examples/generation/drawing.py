@@ -48,7 +48,7 @@ def _between(random: Random, low: float, high: float, digits: int = 3) -> float:
 
 
 def _hydros(random: Random, number: int, region: Region, first: int, memory: Sequence[float]) -> Iterator[HydroPlant]:
-    """Rivers of random size, scaled so that mean inflows generate the region's share of its load."""
+    """Draw rivers of random size, scaled so that mean inflows generate the region's share of its load."""
     rivers = [_river(random, number, region, river, length, memory) for river, length in enumerate(region.cascades)]
     energy_mw = sum(_mean_energy(river) for river in rivers)
     scale = region.hydro_share * region.bus.load_mw / energy_mw if rivers else 0.0
@@ -63,7 +63,7 @@ def _hydros(random: Random, number: int, region: Region, first: int, memory: Seq
 
 
 def _mean_energy(river: Sequence[HydroPlant]) -> float:
-    """Mean generation, MW, if the mean inflow passes the turbines of all plants downstream."""
+    """Return the mean generation, MW, if the mean inflow passes the turbines of all plants downstream."""
     total, flow = 0.0, 0.0
     for plant in river:
         flow += plant.inflow.mean_m3s
@@ -74,7 +74,7 @@ def _mean_energy(river: Sequence[HydroPlant]) -> float:
 def _river(
     random: Random, number: int, region: Region, river: int, length: int, memory: Sequence[float]
 ) -> list[HydroPlant]:
-    """Plants with inflows of about 1 m3/s; volumes in months, and turbines in multiples, of the mean flow."""
+    """Draw plants with inflows of about 1 m3/s; volumes in months, and turbines in multiples, of the mean flow."""
     return [
         _plant(random, number, region, f"{region.bus.name} {river + 1}.{place + 1}", place, memory)
         for place in range(length)
@@ -82,7 +82,7 @@ def _river(
 
 
 def _plant(random: Random, number: int, region: Region, name: str, place: int, memory: Sequence[float]) -> HydroPlant:
-    """Every other plant of a river, the first one included, has a large reservoir; the others are run-of-river."""
+    """Draw a plant: every other one of a river, starting with the first, has a large reservoir."""
     months = _between(random, 2.5, 6.0) if place % 2 == 0 else _between(random, 0.1, 0.4)
     largest_lag = len(memory) - (1 if memory and random.random() < 0.5 else 0)
     inflow = Inflow(
@@ -123,7 +123,7 @@ def _sized(plant: HydroPlant, scale: float, flow_m3s: float, downstream: int | N
 
 
 def _thermals(random: Random, number: int, region: Region) -> Iterator[ThermalPlant]:
-    """Plants in merit order, by increasing cost; the cheapest quarter has a minimum generation."""
+    """Draw plants in merit order, by increasing cost; the cheapest quarter has a minimum generation."""
     sizes = [_between(random, 0.5, 1.5) for _ in range(region.thermals)]
     unit_mw = region.thermal_share * region.bus.load_mw / sum(sizes)
     for index, size in enumerate(sizes):

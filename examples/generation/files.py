@@ -32,7 +32,7 @@ def write_case(folder: Path, files: Files) -> None:
 
 
 def to_json(value: Any, depth: int = 0) -> str:
-    """JSON with one entity per line."""
+    """Return JSON with one entity per line."""
     if isinstance(value, dict) and depth < 2:
         lines = [f"{pad(depth + 1)}{json.dumps(key)}: {to_json(entry, depth + 1)}" for key, entry in value.items()]
         return "{\n" + ",\n".join(lines) + f"\n{pad(depth)}}}"
@@ -43,5 +43,5 @@ def to_json(value: Any, depth: int = 0) -> str:
 
 
 def pad(depth: int) -> str:
-    """Indentation: two spaces for each level."""
+    """Return the indentation: two spaces for each level."""
     return "  " * depth

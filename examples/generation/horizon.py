@@ -63,5 +63,5 @@ def seasons() -> dict[str, Any]:
 
 
 def seasonal(swing: float, peak_month: int, stage: int) -> float:
-    """One on average over a year, `1 + swing` in the month of the peak."""
+    """Return a factor with mean 1 over a year, and `1 + swing` in the month of the peak."""
     return 1.0 + swing * math.cos(2.0 * math.pi * (stage % 12 + 1 - peak_month) / 12.0)

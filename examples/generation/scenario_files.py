@@ -10,7 +10,7 @@ from generation.system import HydroPlant, System
 
 
 def scenario_files(system: System, horizon: Horizon, correlation: float) -> Files:
-    """Statistics of inflow, load and wind; `correlation`: of the inflows of any two plants."""
+    """Return statistics of inflow, load and wind; `correlation`: of the inflows of any two plants."""
     files: dict[str, Any] = {
         "scenarios/inflow_seasonal_stats.parquet": _inflow_stats(system, horizon),
         "scenarios/load_seasonal_stats.parquet": _load_stats(system, horizon),
@@ -85,7 +85,7 @@ def _wind_stats(system: System, horizon: Horizon) -> Any:
 
 
 def _memory(system: System, horizon: Horizon) -> Any:
-    """Coefficients that are the same in every month."""
+    """Return coefficients that are the same in every month."""
     rows = [
         (index, stage, lag, value)
         for index, stage in _by_stage(len(system.hydros), horizon)
@@ -102,7 +102,7 @@ def _factors(key: str, word: str, count: int, horizon: Horizon, factors: Sequenc
 
 
 def _correlation(count: int, value: float) -> dict[str, Any]:
-    """Correlations that decrease with the distance of two plants in the list."""
+    """Return correlations that decrease with the distance of two plants in the list."""
     powers = [1.0]
     powers += [round(value**distance, 6) for distance, _ in enumerate(pairwise(range(count)), start=1)]
     matrix = [[powers[abs(row - column)] for column in range(count)] for row in range(count)]

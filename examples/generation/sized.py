@@ -71,13 +71,13 @@ def sized(size: Size) -> Example:
 
 
 def split(hydros: int) -> list[int]:
-    """Plants by region: shares rounded down, the rest in the first."""
+    """Split plants by region: shares rounded down, the rest in the first."""
     counts = [int(hydros * share) for share in SHARES]
     return [counts[0] + hydros - sum(counts), *counts[1:]]
 
 
 def memory(lags: int) -> Sequence[float]:
-    """Standardised coefficients, decreasing with the lag; their sum is below one, so that inflows are stationary."""
+    """Return standardised coefficients, decreasing with the lag; their sum is below one: inflows are stationary."""
     falling = [STRONGEST_LAG * LAG_DECAY**lag for lag in range(lags)]
     scale = min(1.0, MEMORY / sum(falling)) if falling else 1.0
     return [round(scale * value, 4) for value in falling]
@@ -96,7 +96,7 @@ def _region(random: Random, number: int, hydros: int, load_mw: float) -> Region:
 
 
 def _rivers(random: Random, hydros: int) -> Iterator[int]:
-    """Numbers of plants of the rivers of a region."""
+    """Return the numbers of plants of the rivers of a region."""
     while hydros > 0:
         length = min(hydros, 1 + int(LONGEST_RIVER * random.random()))
         yield length

@@ -90,7 +90,7 @@ class HydroPlant:
 
     @property
     def max_generation_mw(self) -> float:
-        """Power, MW, at full flow and, with planes, at full head."""
+        """Return the power, MW, at full flow and, with planes, at full head."""
         return round(self.max_turbined_m3s * self.productivity_mw_per_m3s, 3)
 
 

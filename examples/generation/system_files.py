@@ -10,7 +10,7 @@ FIRST_DEFICIT_SHARE = 0.05  # of the load: depth of the first deficit segment
 
 
 def system_files(system: System, start_date: str, deficit_costs: tuple[float, float]) -> Files:
-    """Entities, each with its id and the date that they all share."""
+    """Return the files of entities, each with its id and the common date."""
     lists: dict[str, tuple[str, list[dict[str, Any]]]] = {
         "buses": ("buses", [_bus(bus, deficit_costs) for bus in system.buses]),
         "lines": ("lines", [_line(line, system) for line in system.lines]),
@@ -30,7 +30,7 @@ def system_files(system: System, start_date: str, deficit_costs: tuple[float, fl
 
 
 def production_files(system: System) -> Files:
-    """Tables of planes, and of productivities for stored energy of plants with planes; empty without planes."""
+    """Return tables of planes, and of productivities for stored energy of plants with planes."""
     plants = [(index, plant) for index, plant in enumerate(system.hydros) if plant.planes]
     if not plants:
         return {}

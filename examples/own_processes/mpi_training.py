@@ -3,7 +3,7 @@
     mpiexec -n 4 python examples/own_processes/mpi_training.py [CASE]
 
 Even ranks train with one seed of the opening tree, odd ranks with another one: each half is a communicator of the
-program's, which Cobre is handed, and neither frees nor closes. The program goes on with its own messages.
+program, which Cobre uses but neither frees nor closes. The program continues with its own messages.
 """
 
 import sys

@@ -2,7 +2,7 @@
 
     python examples/own_processes/spawn_training.py [RANKS [CASE]]
 
-Each process joins by a configuration, hands its communicator to Cobre, and closes it itself. All of them get the
+Each process creates its communicator from a configuration, passes it to Cobre and closes it. Every rank gets the
 policy; rank 0 has the tables of the simulation.
 """
 

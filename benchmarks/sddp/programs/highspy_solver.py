@@ -127,7 +127,7 @@ class StageModel:
         self.lower, self.upper = program.row_lower[self.moving], program.row_upper[self.moving]
 
     def add_new_cuts(self, cuts: CutRows) -> None:
-        """Rows for the cuts that were not there before: cost-to-go - coefficients . storage >= the rest."""
+        """Add rows for new cuts: cost-to-go - coefficients . storage >= the rest."""
         known, count = len(self.intercepts), int(cuts.active.sum())
         if not cuts.active[:count].all() or count < known:
             raise ValueError("the reference loop keeps all cuts: run it without cut selection")
@@ -146,7 +146,7 @@ class StageModel:
         self.coefficients = np.concatenate([self.coefficients, table[1:].T])
 
     def set_right_sides(self, state: Floats, inflow: Floats, load: Floats, availability: Floats) -> None:
-        """Everything that differs from solve to solve."""
+        """Set everything that differs from solve to solve."""
         program, highs = self.program, self.highs
         shift = self.moves @ np.concatenate([state[: program.num_hydros], inflow, load])
         highs.changeRowsBounds(len(shift), self.moving, self.lower + shift, self.upper + shift)
@@ -173,7 +173,7 @@ class StageModel:
         return np.maximum(inflow, 0.0) if program.truncates else inflow
 
     def run(self) -> int:
-        """Solve from the last basis, and once more from none when that leads nowhere; returns the retries."""
+        """Solve from the last basis, and if that fails from a cold start; return the number of retries."""
         for retries in range(2):
             self.highs.run()
             if self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
@@ -270,7 +270,7 @@ class HighspySolver(LpSolver):
 
 
 def _moves(program: StageProgram) -> tuple[NDArray[np.int32], Floats]:
-    """Rows whose right sides change, and by how much for each incoming storage, inflow and load."""
+    """Return rows whose right sides change, and their coefficients of incoming storage, inflow and load."""
     buses = int(program.load_bus.max(initial=-1)) + 1
     moves = np.zeros((len(program.row_lower), 2 * program.num_hydros + buses))
     np.add.at(moves, (program.input_row, program.input_index), program.input_value)

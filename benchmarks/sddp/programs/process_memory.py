@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def resident_bytes(field: str = "VmRSS") -> int:
-    """VmRSS: now; VmHWM: at most so far. (getrusage would count what the parent used before the start.)"""
+    """Return VmRSS (now) or VmHWM (peak); getrusage would include the parent before the start."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return 1024 * int(line.split()[1])

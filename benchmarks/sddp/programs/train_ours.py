@@ -76,7 +76,7 @@ class TimedSolver(LpSolver):
 
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
-    """Train, and tell everything that the benchmark asks for."""
+    """Train and return the requested results."""
     SimplexSolver(1)  # loads the library, which is not counted as this run's memory
     baseline = resident_bytes()
     begin = time.perf_counter()

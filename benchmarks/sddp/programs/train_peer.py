@@ -37,7 +37,7 @@ def main(request):
         "upper_bound": events[-1]["upper_bound"],
         "elapsed_s": elapsed,
         "wall_s": wall_s,
-        # It tells no CPU time: the training's share of the wall time, of the CPU time of the whole run.
+        # The peer does not report CPU time of training: estimated by its share of the wall time.
         "cpu_s": cpu_s * elapsed[-1] / wall_s,
         "baseline_bytes": baseline,
         "peak_bytes": resident_bytes("VmHWM"),
@@ -48,7 +48,7 @@ def main(request):
 
 
 def solver_counts(folder):
-    """Solves, pivots and seconds inside the solver by iteration, from the table that it writes."""
+    """Return solves, pivots and solver seconds by iteration, from the peer's table."""
     rows = pq.read_table(folder / "training" / "solver" / "iterations.parquet").to_pylist()
     last = max(row["iteration"] for row in rows)
     solves, pivots, solver_s = [0] * last, [0] * last, [0.0] * last

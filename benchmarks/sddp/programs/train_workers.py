@@ -48,7 +48,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def chosen_passes(count: int | None) -> dict[str, Any] | None:
-    """Forward passes of an iteration, where they are not the case's."""
+    """Return the forward passes of an iteration if they are not those of the case."""
     return {"training.selection": {"method": "sampled", "forward_passes": count}} if count else None
 
 

@@ -1,4 +1,4 @@
-"""Curves for the page "How to choose": `python benchmarks/choose.py` measures, `--draw` only draws again.
+"""Curves for the page "How to choose": `python benchmarks/bench_settings.py` measures, `--draw` only draws again.
 
 Openings, forward passes, risk aversion, cut selection and stopping rules on the three examples, with several seeds.
 A seed draws other openings, so it is another problem: bounds are compared with the best bound of their own seed, and
@@ -178,16 +178,13 @@ EXPERIMENTS = {
 
 def measure(names: Sequence[str], cases: Sequence[str]) -> dict[str, Any]:
     """Run the named experiments on some examples; results by experiment and case, with those of earlier calls."""
-    found: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for experiment in names:
         for case in [case for case in CASES[experiment] if case in cases]:
             print(f"{experiment}: {case}", flush=True)
-            found.setdefault(experiment, {})[case] = list(EXPERIMENTS[experiment](case))
-            RESULTS.write_text(json.dumps(found, separators=(",", ":")) + "\n")
-    return found
-
-
-# Figures and tables of what was measured.
+            results.setdefault(experiment, {})[case] = list(EXPERIMENTS[experiment](case))
+            RESULTS.write_text(json.dumps(results, separators=(",", ":")) + "\n")
+    return results
 
 
 COLOURS = ("#1b6ca8", "#d1495b", "#2e933c", "#8e6c8a", "#edae49")
@@ -200,12 +197,12 @@ def spread(values: Iterable[float], digits: int = 1, unit: float = 1.0) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def grouped(rows: Sequence[dict[str, Any]], key: str) -> dict[Any, list[dict[str, Any]]]:
+def group_by(rows: Sequence[dict[str, Any]], key: str) -> dict[Any, list[dict[str, Any]]]:
     """Return rows by the value of one of their fields, in the order of the rows."""
-    found: dict[Any, list[dict[str, Any]]] = {}
+    groups: dict[Any, list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row[key], []).append(row)
-    return found
+        groups.setdefault(row[key], []).append(row)
+    return groups
 
 
 # A cell of a table: from the rows of a setting, and all rows of the case.
@@ -215,8 +212,8 @@ MEAN: Cell = lambda rows, _: spread((row["fresh"]["mean"] for row in rows), 0, 1
 TAIL_MEAN: Cell = lambda rows, _: spread((row["fresh"]["tail"] for row in rows), 0, 1e6)  # noqa: E731
 SHED: Cell = lambda rows, _: spread((row["fresh"]["deficit_mwh"] for row in rows), 0)  # noqa: E731
 CPU: Cell = lambda rows, _: spread(row["cpu_s"] for row in rows)  # noqa: E731
-MISSING: Cell = lambda rows, found: spread((missing(row, found) for row in rows), 2)  # noqa: E731
-LOST: Cell = lambda rows, found: spread((lost(row, found) for row in rows), 3)  # noqa: E731
+MISSING: Cell = lambda rows, runs: spread((missing(row, runs) for row in rows), 2)  # noqa: E731
+LOST: Cell = lambda rows, runs: spread((lost(row, runs) for row in rows), 3)  # noqa: E731
 STEPS: Cell = lambda rows, _: str(len(rows[0]["lower_bound"]))  # noqa: E731
 ITERATIONS_DONE: Cell = lambda rows, _: spread((row["iterations"] for row in rows), 0)  # noqa: E731
 ACTIVE: Cell = lambda rows, _: f"{100 * statistics.fmean(row['active'] for row in rows):.0f} %"  # noqa: E731
@@ -256,9 +253,9 @@ def table(experiment: str, cases: dict[str, Any]) -> str:
     """Return the Markdown table of an experiment, below a heading."""
     heading, key, cells = COLUMNS[experiment]
     lines = [["case", key, *cells], ["---"] * (2 + len(cells))]
-    for case, found in cases.items():
-        for setting, rows in grouped(found, key).items():
-            lines.append([case, str(setting), *(cell(rows, found) for cell in cells.values())])
+    for case, runs in cases.items():
+        for setting, rows in group_by(runs, key).items():
+            lines.append([case, str(setting), *(cell(rows, runs) for cell in cells.values())])
     return "\n".join([f"## {heading}", "", *("| " + " | ".join(line) + " |" for line in lines), ""])
 
 
@@ -268,15 +265,15 @@ def last_bound(row: dict[str, Any]) -> float:
     return float(bound[-1] if isinstance(bound, list) else bound)
 
 
-def missing(row: dict[str, Any], found: Sequence[dict[str, Any]]) -> float:
+def missing(row: dict[str, Any], runs: Sequence[dict[str, Any]]) -> float:
     """Return by how many percent a bound is below the best one of the same seed."""
-    best = max(last_bound(other) for other in found if other["seed"] == row["seed"])
+    best = max(last_bound(other) for other in runs if other["seed"] == row["seed"])
     return 100.0 * (best - last_bound(row)) / best
 
 
-def lost(row: dict[str, Any], found: Sequence[dict[str, Any]]) -> float:
+def lost(row: dict[str, Any], runs: Sequence[dict[str, Any]]) -> float:
     """Return by how many percent a bound is below that of the same seed without cut selection."""
-    [plain] = [last_bound(other) for other in found if other["seed"] == row["seed"] and other["selection"] == "none"]
+    [plain] = [last_bound(other) for other in runs if other["seed"] == row["seed"] and other["selection"] == "none"]
     return 100.0 * (plain - last_bound(row)) / plain
 
 
@@ -296,12 +293,12 @@ def draw(results: dict[str, Any]) -> None:
         draw_cases("risk", results["risk"], draw_risk)
 
 
-def draw_cases(name: str, found: dict[str, Any], draw_one: Any) -> None:
+def draw_cases(name: str, results: dict[str, Any], draw_one: Any) -> None:
     """Draw one chart for each case, side by side."""
-    cases = [case for case in SEEDS if case in found]
+    cases = [case for case in SEEDS if case in results]
     figure, axes = plt.subplots(1, len(cases), figsize=(3.2 * len(cases), 2.6), squeeze=False)
     for chart, case in zip(axes[0], cases, strict=True):
-        draw_one(chart, found[case])
+        draw_one(chart, results[case])
         chart.set_title(case, loc="left", fontweight="bold")
         chart.legend(frameon=False, fontsize=6)
     figure.tight_layout()
@@ -309,9 +306,9 @@ def draw_cases(name: str, found: dict[str, Any], draw_one: Any) -> None:
     plt.close(figure)
 
 
-def draw_openings(chart: Any, found: Sequence[dict[str, Any]]) -> None:
+def draw_openings(chart: Any, runs: Sequence[dict[str, Any]]) -> None:
     """Draw lower bound and cost in fresh scenarios over the number of openings: a dot for each seed, and the mean."""
-    groups = grouped(found, "openings")
+    groups = group_by(runs, "openings")
     for colour, label, value in (
         (COLOURS[0], "lower bound", lambda row: row["lower_bound"]),
         (COLOURS[1], "cost in fresh scenarios", lambda row: row["fresh"]["mean"]),
@@ -327,11 +324,11 @@ def draw_openings(chart: Any, found: Sequence[dict[str, Any]]) -> None:
     chart.set_ylabel("million $")
 
 
-def draw_passes(chart: Any, found: Sequence[dict[str, Any]]) -> None:
+def draw_passes(chart: Any, runs: Sequence[dict[str, Any]]) -> None:
     """Draw by how much the lower bound is below the best one of its seed, over the LPs solved: a line for each seed."""
-    for colour, (passes, rows) in zip(COLOURS, grouped(found, "passes").items(), strict=False):
+    for colour, (passes, rows) in zip(COLOURS, group_by(runs, "passes").items(), strict=False):
         for number, row in enumerate(rows):
-            best = max(last_bound(other) for other in found if other["seed"] == row["seed"])
+            best = max(last_bound(other) for other in runs if other["seed"] == row["seed"])
             below = [100.0 * (best - bound) / best for bound in row["lower_bound"]]
             label = f"{passes} passes" if number == 0 else None
             chart.plot(row["solves"], below, color=colour, alpha=0.7, linewidth=0.9, label=label)
@@ -342,9 +339,9 @@ def draw_passes(chart: Any, found: Sequence[dict[str, Any]]) -> None:
     chart.set_ylabel("bound below the best, %")
 
 
-def draw_risk(chart: Any, found: Sequence[dict[str, Any]]) -> None:
+def draw_risk(chart: Any, runs: Sequence[dict[str, Any]]) -> None:
     """Draw the mean of the worst scenarios over the mean of all: a line for each seed, a dot for each lambda."""
-    for colour, (seed, rows) in zip(COLOURS, grouped(found, "seed").items(), strict=False):
+    for colour, (seed, rows) in zip(COLOURS, group_by(runs, "seed").items(), strict=False):
         points = [(row["fresh"]["mean"] / 1e6, row["fresh"]["tail"] / 1e6) for row in rows]
         chart.plot(*zip(*points, strict=True), ".-", color=colour, markersize=4, linewidth=0.9, label=f"seed {seed}")
         chart.annotate("0", points[0], fontsize=7, xytext=(2, 2), textcoords="offset points")
@@ -355,10 +352,10 @@ def draw_risk(chart: Any, found: Sequence[dict[str, Any]]) -> None:
 
 HEADER = """# How to choose: what was measured
 
-`python benchmarks/choose.py` on the examples. Mean over seeds, smallest and largest in brackets; money in millions
-of $. A seed draws other openings. *Fresh*: scenarios that no training has seen, the same for all policies of a case
-(two_reservoirs 2000, four_regions 500, large 200). *The best* bound is that of the same seed in the same table. CPU
-seconds of training on one thread, on a machine that did other work meanwhile: compare them roughly.
+`python benchmarks/bench_settings.py` on the examples. Mean over seeds, smallest and largest in brackets; money in
+millions of $. A seed draws other openings. *Fresh*: scenarios that no training has seen, the same for all policies of
+a case (two_reservoirs 2000, four_regions 500, large 200). *The best* bound is that of the same seed in the same table.
+CPU seconds of training on one thread, on a machine that did other work meanwhile: compare them roughly.
 [How to choose](../../docs/how-to/choose-settings.md) says what follows.
 
 """

@@ -1,8 +1,8 @@
-"""One case, trained by ours and by cobre-python in turns, on one thread: who needs how much, and for what.
+"""Compare one case in Cobre and cobre-python, in turns on one thread: CPU time, solves, pivots.
 
-`python benchmarks/sddp/pair.py CASE [--iterations 2] [--forward-passes 1] [--rounds 3]`
+`python benchmarks/sddp/compare_case.py CASE [--iterations 2] [--forward-passes 1] [--rounds 3]`
 
-CPU time (user and system) is told beside wall time: on a machine that does other things, only the former is a measure.
+CPU time (user and system) is reported in addition to wall time, which other load on the machine affects.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def take_turns(study: Study, contenders: Sequence[Contender], number: int) -> dict[str, Run]:
-    """Each trains once; nobody is always first."""
+    """Let each program train once, in rotating order."""
     order = contenders if number % 2 == 0 else reversed(contenders)
     return {contender.name: contender.run(study, 1, study.iterations) for contender in order}
 
