@@ -14,7 +14,7 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often. Without cached bytecode each would compile everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-first bench-scale bench-official decks peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 check-highs fuzz fuzz-stages package wheels clean
+.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults oracle torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-first bench-scale bench-official decks peer-environment test-browser reference docs deploy-check slurm containers sanitize coverage aarch64 check-highs fuzz fuzz-stages package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -166,7 +166,10 @@ fuzz: $(READY)  ## ten minutes each: coverage-guided fuzzing of the tcp parser a
 fuzz-stages: $(READY)  ## a hundred thousand solves of decks and generated systems, rescaled, against HiGHS (an hour)
 	$(BIN)/python tests/fuzz/fuzz_stages.py
 
-docs: $(READY)  ## build the site into build/docs/html; a warning is an error
+reference: $(READY)  ## write the reference pages that are generated from the code
+	$(BIN)/python docs/_extensions/generated_pages.py
+
+docs: reference  ## build the site into build/docs/html; a warning is an error
 	$(BIN)/python -m sphinx -q -n -W --keep-going -d build/docs/doctrees docs build/docs/html
 	@echo "build/docs/html/index.html"
 

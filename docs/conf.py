@@ -17,7 +17,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
     "source_pages",
-    "generated_pages",
     "python_reference",
 ]
 exclude_patterns = ["_build", "_extensions"]

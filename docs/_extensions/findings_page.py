@@ -1,10 +1,6 @@
-"""Every code of validation, from the checks that declare them.
-
-`python docs/_extensions/findings_page.py` prints the page; docs/reference/findings.md is its output.
-"""
+"""Every code of validation, from the checks that declare them."""
 
 import re
-import sys
 from collections.abc import Iterator
 
 from cobre.io.findings import CODES, Code, Layer, load_all_codes
@@ -72,7 +68,3 @@ def _rows(codes: list[Code]) -> Iterator[str]:
 def _shown(template: str) -> str:
     """Return a template for a table of Markdown, without the formats of its values."""
     return _FORMAT.sub(r"{\1}", template).replace("{{", "{").replace("}}", "}").replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(findings_page())

@@ -1,36 +1,38 @@
-"""Makes the reference pages from the code, each time the site is built: they cannot be out of date.
+"""Writes the reference pages that are generated from the code: `python docs/_extensions/generated_pages.py`.
 
-In the repository each of them is a short page that says where its content comes from, so that links to it lead
-somewhere there as well. The site shows the generated page in its place; the file stays as it is.
+The pages are committed, so that they can be read without a site. A test compares them with the code.
 """
+
+from collections.abc import Callable
+from pathlib import Path
 
 from case_page import case_page
 from command_page import command_page
 from config_page import config_page
 from environment_page import environment_page
-from sphinx.application import Sphinx
+from findings_page import findings_page
 
-PAGES = {
-    "reference/case-directory": case_page,
-    "reference/command-line": command_page,
-    "reference/configuration": config_page,
-    "reference/environment": environment_page,
+REFERENCE = Path(__file__).parents[1] / "reference"
+NOTE = "<!-- Generated: change the docstrings and messages in the code, then run `make reference`. -->\n\n"
+PAGES: dict[str, Callable[[], str]] = {
+    "case-directory": case_page,
+    "command-line": command_page,
+    "configuration": config_page,
+    "environment": environment_page,
+    "findings": findings_page,
 }
 
 
-def replace_text(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Replace the file's text by the generated page."""
-    if docname in PAGES:
-        source[0] = PAGES[docname]()
+def generated_page(name: str) -> str:
+    """Return the text of a page."""
+    return NOTE + PAGES[name]()
 
 
-def generated_pages(*_: object) -> list[str]:
-    """Return all generated pages, to be read again: the code may have changed while the files have not."""
-    return list(PAGES)
+def main() -> None:
+    """Write all pages."""
+    for name in PAGES:
+        (REFERENCE / f"{name}.md").write_text(generated_page(name), encoding="utf-8")
 
 
-def setup(app: Sphinx) -> dict[str, object]:
-    """Register the extension with Sphinx."""
-    app.connect("env-get-outdated", generated_pages)
-    app.connect("source-read", replace_text)
-    return {"parallel_read_safe": True}
+if __name__ == "__main__":
+    main()

@@ -108,9 +108,9 @@ def _limits(mark: Any) -> str:
 def _default(one: Any) -> str:
     if one.default is MISSING and one.default_factory is MISSING:
         return "required"
-    value = one.default
+    value = one.default if one.default_factory is MISSING else one.default_factory()
     if value is PydanticUndefined or is_dataclass(value):
         return "as below"
-    if value in (None, ()):
+    if value in (None, (), {}):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
