@@ -39,7 +39,7 @@ variable.
 |---|---|---|
 | `{backend}` | `auto` | Which backend: {kinds}. {auto} |
 | `COBRE_CACHE_DIR` | `$XDG_CACHE_HOME/cobre` or `~/.cache/cobre` | {folder} |
-| `COBRE_CACHE_MIN_SECS` | `0.5` | CPU seconds that preparing a case must take to be kept. |
+| `COBRE_CACHE_MIN_SECS` | `0.25` | CPU seconds that preparing a case must take to be kept. |
 | `COBRE_COMM_TRACE` | none | A folder; every rank writes its calls there ([how-to]({hangs})). |
 | `COBRE_MAX_DENSE_ROWS` | `{dense}` | {rows} |
 | `COBRE_WIDE_INSTRUCTIONS` | `1` | {wide} |

@@ -102,6 +102,7 @@ class _Encoder:
     def __init__(self) -> None:
         self._known: dict[int, int] = {}  # by identity: 4 * number + class of value
         self._kept: list[object] = []  # so that no identity is used twice
+        self._dates: dict[date, date] = {}
         self._atoms: dict[tuple[type, str], int] = {}
         self._arrays: dict[tuple[str, tuple[int, ...], str, bytes], int] = {}
         self._stored: list[NDArray[Any]] = []
@@ -126,6 +127,8 @@ class _Encoder:
         if type(value) in _PLAIN:
             text = json.dumps(value)
             return 4 * self._atoms.setdefault((type(value), text), len(self._atoms)) + _ATOM
+        if type(value) is date:  # a study has thousands, of a few hundred days
+            value = self._dates.setdefault(value, value)
         if id(value) in self._known:
             if self._known[id(value)] < 0:
                 raise RecordFileError(f"a {type(value).__name__} that contains itself cannot be stored")
@@ -206,8 +209,9 @@ def _decode(content: memoryview) -> Any:
     kinds, starts, refs = (array.tolist() for array in arrays[:3])
     values: list[Any] = [*header["atoms"], *arrays[3:]]
     make = [_maker(*kind) for kind in header["kinds"]]
+    value_of = values.__getitem__
     for kind, (begin, end) in zip(kinds, pairwise(starts), strict=True):
-        values.append(make[kind]([values[ref] for ref in refs[begin:end]]))
+        values.append(make[kind](list(map(value_of, refs[begin:end]))))
     return values[refs[-1]]
 
 

@@ -38,7 +38,7 @@ OFF = ("", "off", "none", "0")
 MAX_BYTES = 1 << 30
 """All entries together. One of the largest official decks has 60 MB."""
 
-MIN_SECONDS = 0.5
+MIN_SECONDS = 0.25
 """CPU seconds of a preparation that is worth a file."""
 
 SUFFIX = ".study"
@@ -135,7 +135,7 @@ def min_seconds() -> float:
     with suppress(ValueError):
         if (seconds := float(value)) >= 0:
             return seconds
-    raise ValidationError(f"{MIN_SECONDS_VARIABLE} is {value!r}: expected a number of seconds, such as 0.5")
+    raise ValidationError(f"{MIN_SECONDS_VARIABLE} is {value!r}: expected a number of seconds, such as 0.25")
 
 
 def make_room(folder: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -189,17 +189,3 @@ def _modules(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]
         yield from (Path(parent, name) for name in names if name.endswith(".py"))
-
-
-# Fingerprints, which must be equal on all ranks and in a resumed run: of the programs and of the problem.
-
-
-# A study that is ready to be trained or simulated, the same on all ranks.
-
-
-# A case as scripts give it: a directory, or an object that may have been changed since it was read.
-
-
-# Progress before the first iteration: events that say what is being done, and how far it is. Steps of small cases are
-# over too soon to be read, so an event is emitted when a step has begun or goes on and half a second has
-# passed since the last one.
