@@ -6,6 +6,7 @@
 namespace cobre {
 
 void bind_comm(nanobind::module_& module);        // comm_bindings.cpp
+void bind_heap(nanobind::module_& module);        // heap.cpp
 void bind_json_scan(nanobind::module_& module);   // json_scan.cpp
 void bind_upper_hull(nanobind::module_& module);  // upper_hull.cpp
 

@@ -15,6 +15,7 @@ NB_MODULE(_native, module) {
     cobre::noise::bind_noise(module);
     cobre::noise::bind_par_fit(module);
     cobre::lp::bind_assembly(module);
+    cobre::bind_heap(module);
     cobre::bind_json_scan(module);
     cobre::bind_upper_hull(module);
 }

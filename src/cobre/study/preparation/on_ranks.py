@@ -1,11 +1,14 @@
 """Preparation of a study on all ranks: read and build it once for each node, and check that all ranks agree."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import cobre
+from cobre._native import narrow_heap, widen_heap
 from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.core.preparation_steps import PreparationStep, StepReporter, no_report
@@ -59,6 +62,21 @@ class ReadyStudy:
             self.cache.save(CachedStudy(key, self.study, self.warnings, self.study.digest, self.fingerprint.case))
 
 
+HEAP_BYTES = 1 << 27
+"""What preparing one of the largest official decks takes of the heap."""
+
+
+@contextmanager
+def roomy_heap() -> Iterator[None]:
+    """Prepare a study in huge pages, without returning memory to the system meanwhile."""
+    widen_heap(HEAP_BYTES)
+    try:
+        yield
+    finally:
+        narrow_heap()
+
+
+@roomy_heap()
 def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -> ReadyStudy:
     """Read the case and build its LPs, once for each node, or take both from the cache. Collective.
 
