@@ -1,6 +1,6 @@
 """Names of array types, sums whose bits are the same everywhere, and conversions between units.
 
-Shapes differ: the comment beside a field gives its axes, such as `S x N`.
+Shapes differ: the comment on a field gives its axes, such as `S x N`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,8 +36,8 @@ def distinct_values(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind in "iu" and np.can_cast(values.dtype, np.int64) and values.size:
         low, high = int(values.min()), int(values.max())
         if high - low <= values.size:  # ids and stages: no need to sort
-            found = np.bincount(values.reshape(-1).astype(np.int64) - low)
-            return (np.flatnonzero(found) + low).astype(values.dtype)
+            counts = np.bincount(values.reshape(-1).astype(np.int64) - low)
+            return (np.flatnonzero(counts) + low).astype(values.dtype)
     ordered = np.sort(values, axis=None)
     is_first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])

@@ -46,7 +46,7 @@ class BoundPlan:
     """Request for an upper bound.
 
     paths: sampled ones, which an inner approximation takes its vertices from. max_nodes: of a tree that is enumerated.
-    seed: of the sampled paths.
+    seed: seed of the sampled paths.
     """
 
     method: BoundMethod = BoundMethod.AUTO
@@ -58,7 +58,7 @@ class BoundPlan:
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """Upper bound of a policy, $. half_width: of the confidence interval, 0 where the bound is deterministic.
+    """Upper bound of a policy, $. half_width: of the confidence interval; 0 if the bound is deterministic.
 
     size: nodes of the tree, vertices of the inner approximation, or sampled paths.
     is_estimate: value is an estimate of the policy's cost from below (sampled, under a risk measure), not a bound.

@@ -212,9 +212,9 @@ def _with(record: Any, steps: list[str], path: str, value: Any) -> Any:
 def _field(record: Any, name: str, path: str) -> Any:
     if not is_dataclass(record) or isinstance(record, type):
         raise KeyError(f"{path}: there are no fields before {name!r}")
-    known = [item.name for item in fields(record)]
-    if name not in known:
-        raise KeyError(f"{path}: a {type(record).__name__} has no field {name!r}; it has {', '.join(known)}")
+    fields_of_record = [item.name for item in fields(record)]
+    if name not in fields_of_record:
+        raise KeyError(f"{path}: a {type(record).__name__} has no field {name!r}; it has {', '.join(fields_of_record)}")
     return getattr(record, name)
 
 
@@ -223,8 +223,8 @@ def _with_entity(entities: Any, id_: int, steps: list[str], path: str, value: An
         raise KeyError(f"{path}: [{id_}] follows something that is not a list of entities")
     indices = [index for index, entity in enumerate(entities) if getattr(entity, "id", None) == id_]
     if not indices:
-        known = ", ".join(str(getattr(entity, "id", "?")) for entity in entities) or "none"
-        raise KeyError(f"{path}: there is no entity with the id {id_}; there are {known}")
+        ids = ", ".join(str(getattr(entity, "id", "?")) for entity in entities) or "none"
+        raise KeyError(f"{path}: there is no entity with the id {id_}; there are {ids}")
     [index] = indices
     return (*entities[:index], _with(entities[index], steps, path, value), *entities[index + 1 :])
 
@@ -237,7 +237,7 @@ _CELL = 'style="text-align:left"'
 
 def facts_html(title: str, facts: Mapping[str, str]) -> str:
     """Return a heading and a table of names and values, in the notebook's own colours."""
-    from html import escape  # noqa: PLC0415 - notebooks alone need it
+    from html import escape  # noqa: PLC0415 - only notebooks need it
 
     return f'<div class="cobre-result"><strong>{escape(title)}</strong>{facts_table(facts)}</div>'
 

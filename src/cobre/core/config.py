@@ -164,8 +164,8 @@ class ScenarioSource:
     @property
     def years(self) -> tuple[int, ...] | None:
         """The years of the history to use; None: all."""
-        given = self.historical_years
-        return tuple(range(given.from_, given.to + 1)) if isinstance(given, YearRange) else given
+        years = self.historical_years
+        return tuple(range(years.from_, years.to + 1)) if isinstance(years, YearRange) else years
 
 
 # Cuts.
@@ -240,23 +240,23 @@ class CutSelectionConfig:
     @property
     def window(self) -> int | None:
         """Number of latest iterations whose visited states choose cuts, as either format gives it; None: all."""
-        chosen = self.selection
-        lookback = chosen.lookback_iterations if isinstance(chosen, Level1Selection) else None
+        selection = self.selection
+        lookback = selection.lookback_iterations if isinstance(selection, Level1Selection) else None
         return lookback or self.state_window
 
     @property
     def effective(self) -> "CutSelectionConfig":
         """The same without settings that have no effect."""
-        chosen = self.selection
-        if isinstance(chosen, DynamicSelection):
+        selection = self.selection
+        if isinstance(selection, DynamicSelection):
             unread = DynamicSelection()
             added, tolerance = unread.max_added_per_round, unread.violation_tolerance
-            chosen = replace(chosen, max_added_per_round=added, violation_tolerance=tolerance)
-        return replace(self, selection=chosen, row_activity_tolerance=None)
+            selection = replace(selection, max_added_per_round=added, violation_tolerance=tolerance)
+        return replace(self, selection=selection, row_activity_tolerance=None)
 
 
 def iterations_in_window(iterations: int, window: int | None) -> int:
-    """Return how many of the iterations so far a window of the latest ones covers; None: all of them."""
+    """Return the number of iterations in a window of the latest ones; all of them without a window."""
     return iterations if window is None else min(iterations, window)
 
 
@@ -307,8 +307,8 @@ class SolverConfig:
 
     def tolerances(self, name: str) -> list[float]:
         """Return the values of a tolerance that the phases have, ascending; empty: the default."""
-        given = (getattr(phase, name) for phase in (self.forward, self.backward) if phase is not None)
-        return sorted(value for value in given if value is not None)
+        phases = (getattr(phase, name) for phase in (self.forward, self.backward) if phase is not None)
+        return sorted(value for value in phases if value is not None)
 
     @property
     def primal_feasibility_tolerance(self) -> float | None:

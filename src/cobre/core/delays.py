@@ -248,14 +248,14 @@ class TravelAxis:
     def shares(self, stage: int, hours: float) -> Floats:
         """Return shares [periods of the stage, stages] of a release that arrive in each stage, or period after them."""
         periods = self.blocks[stage]
-        found: Floats = self._arrivals(periods, hours) / periods.lengths[:, None]
-        return found
+        shares: Floats = self._arrivals(periods, hours) / periods.lengths[:, None]
+        return shares
 
     def arrival_shares_within(self, stage: int, hours: float) -> Floats:
         """Return shares [periods, periods] of a stage's releases that arrive in each period of the same stage."""
         periods = self.blocks[stage]
-        found: Floats = periods.overlap_hours(periods.edges[:-1] + hours, periods.edges[1:] + hours)
-        return found / periods.lengths[:, None]
+        overlap: Floats = periods.overlap_hours(periods.edges[:-1] + hours, periods.edges[1:] + hours)
+        return overlap / periods.lengths[:, None]
 
     def arrival_shares(self, stage: int, hours: float) -> Floats:
         """Return shares [periods of the stage] of the water from earlier stages that arrive in each period.
@@ -276,8 +276,8 @@ class TravelAxis:
         """Return by stage the hours of a release before the study that arrive in it."""
         begin = np.array([(release.start_date - self.start).days * HOURS_PER_DAY])
         end = np.minimum([(release.end_date - self.start).days * HOURS_PER_DAY], 0.0)
-        found: Floats = self.stages.overlap_hours(begin + hours, end + hours)[0]
-        return found
+        overlap: Floats = self.stages.overlap_hours(begin + hours, end + hours)[0]
+        return overlap
 
     def _arrivals(self, periods: Spans, hours: float) -> Floats:
         return self.stages.overlap_hours(periods.edges[:-1] + hours, periods.edges[1:] + hours)

@@ -260,22 +260,22 @@ class ProductionModels:
         stages one by one.
         """
         production = self.by_hydro.get(hydro.id, HydroProduction(hydro.id))
-        found: list[tuple[ProductionChoice, Sequence[Stage]]] = []
-        left = stages
+        choices: list[tuple[ProductionChoice, Sequence[Stage]]] = []
+        remaining = stages
         for part in production.stage_ranges:  # the first range that holds a stage counts
-            taken, left = _split(left, part)
-            if taken:
-                found.append((part.choice, taken))
+            part_stages, remaining = _split(remaining, part)
+            if part_stages:
+                choices.append((part.choice, part_stages))
         otherwise = production.default or ProductionChoice(hydro.generation.model)
         if not production.seasons:
-            return [*found, (otherwise, left)] if left else found
+            return [*choices, (otherwise, remaining)] if remaining else choices
         by_season: dict[int | None, list[Stage]] = {}
-        for stage in left:
+        for stage in remaining:
             season_id = stage.season_id
             by_season.setdefault(season_id if season_id in production.seasons else None, []).append(stage)
         for season_id, of_season in by_season.items():
-            found.append((otherwise if season_id is None else production.seasons[season_id], of_season))
-        return found
+            choices.append((otherwise if season_id is None else production.seasons[season_id], of_season))
+        return choices
 
 
 def _split(stages: Sequence[Stage], part: StageRange) -> tuple[Sequence[Stage], Sequence[Stage]]:

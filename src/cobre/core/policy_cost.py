@@ -67,8 +67,8 @@ class CostSample:
 class PolicyCost:
     """The cost of a policy, $, with the half-width of its confidence interval; 0 if exact, None for a single path.
 
-    paths: how many were averaged; 0: all of them. iterations: how many iterations they are from; 0: they were drawn for
-    this estimate only. is_estimate: under a risk measure, where no sample of paths is a bound.
+    paths: number of paths averaged; 0: all of them. iterations: number of iterations they are from; 0: they were drawn
+    for this estimate only. is_estimate: under a risk measure, where no sample of paths is a bound.
     """
 
     value: float

@@ -33,10 +33,10 @@ class StateName:
     @classmethod
     def parse(cls, name: str) -> "StateName":
         """Parse a name, the inverse of `str`. Raises ValueError if the text is not the name of a state."""
-        found = _PATTERN.fullmatch(name)
-        if found is None:
+        match = _PATTERN.fullmatch(name)
+        if match is None:
             raise ValueError(f"{name!r} is not the name of a state, such as 'storage:3' or 'inflow_lag1:3'")
-        storage, ahead, distance, entity_id = found.groups()
+        storage, ahead, distance, entity_id = match.groups()
         return cls(storage or ahead, int(entity_id), int(distance or 0))
 
     def __str__(self) -> str:

@@ -107,7 +107,7 @@ class Iteration(Protocol):
     def first_stage_end(self) -> tuple[float, ...] | None:
         """State at the end of the first stage, mean over its openings, in the order of `Policy.state_names`.
 
-        In the units of states, such as hm3. Known on rank 0 where a rule has `reads_first_stage`; None over trees.
+        In the units of states, such as hm3. Available on rank 0 if a rule has `reads_first_stage`; None over trees.
         """
 
 
@@ -142,14 +142,14 @@ class StoppingRule(ABC):
         return False
 
     def needs_simulation(self, history: Sequence[Iteration]) -> int:
-        """Return how many simulated paths the rule needs now; 0: none.
+        """Return the number of simulated paths that the rule needs now.
 
         All ranks must return the same number, so it may depend on iterations and bounds, but not on times.
         """
         return 0
 
     def needs_bound(self, history: Sequence[Iteration]) -> BoundPlan | None:
-        """Return which upper bound the rule needs now; None: none. It must not depend on times either."""
+        """Return the upper bound to compute now, or None. It must not depend on times either."""
         return None
 
     def resumed(self, spent_s: float) -> "StoppingRule":
@@ -337,7 +337,7 @@ class SimulationBased(StoppingRule):
     replications: scenarios of each simulation.
     period: iterations between two simulations.
     confidence: confidence level of the test.
-    relative_tolerance: how far the cost of the policy may be above the lower bound, relative to it.
+    relative_tolerance: maximum distance from the lower bound to the cost of the policy, relative to the bound.
     """
 
     replications: SampleSize
@@ -378,7 +378,7 @@ class UpperBoundGap(StoppingRule):
     Of a sampled bound the upper end of the confidence interval counts. Under a risk measure a sample is an estimate
     from below, which the reason mentions. An extension of the published format.
 
-    gap_percent: how far above the lower bound the upper bound may be, in percent of the lower bound.
+    gap_percent: maximum distance from the lower to the upper bound, in percent of the lower bound.
     period: iterations between two upper bounds.
     method: as in `cobre bound`.
     paths: sampled paths of each bound.

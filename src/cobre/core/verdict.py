@@ -95,14 +95,14 @@ class ComputedBound:
     def of_run(
         cls, lower: float | None, content: Mapping[str, Any], *, is_exact: bool, is_risk_averse: bool
     ) -> "ComputedBound | None":
-        """Return what the stopping rule `upper_bound` found, else the sampled cost of the policy; None without either.
+        """Return the bound of the stopping rule `upper_bound`, else the sampled policy cost; None without either.
 
         content: a summary, or another object with its names. is_exact: the upper bound of the iterations is exact.
         """
         kind = content.get("stop_kind")
-        found = cls.of(content.get("bound"), is_enough=kind == StopKind.UPPER_BOUND)
-        if found is not None or is_exact:
-            return found
+        bound = cls.of(content.get("bound"), is_enough=kind == StopKind.UPPER_BOUND)
+        if bound is not None or is_exact:
+            return bound
         return cls.of_policy(lower, content, is_risk_averse=is_risk_averse, is_enough=kind == StopKind.GAP)
 
     @classmethod
@@ -114,10 +114,10 @@ class ComputedBound:
         None if that is missing, has no interval, or is exact: then it is the upper bound of the iterations.
         """
         names = ("policy_cost", "policy_cost_half_width", "policy_cost_paths")
-        found = [value for name in names if isinstance(value := content.get(name), int | float)]
-        if lower is None or len(found) < len(names) or not found[2]:
+        numbers = [value for name in names if isinstance(value := content.get(name), int | float)]
+        if lower is None or len(numbers) < len(names) or not numbers[2]:
             return None
-        cost, half_width = float(found[0]), float(found[1])
+        cost, half_width = float(numbers[0]), float(numbers[1])
         sampled = str(BoundMethod.SAMPLED)
         return cls(sampled, cost, half_width, lower, DEFAULT_CONFIDENCE, is_enough, is_estimate=is_risk_averse)
 
@@ -168,8 +168,8 @@ class ComputedBound:
 class PathCosts:
     """Meaning of the costs of the forward passes: the upper bound of all paths of a tree, or the mean of a sample.
 
-    is_exact: of all paths of a tree, under the risk measure too. is_risk_averse: the objective is not the expected
-    cost. is_superseded: a better upper bound of the policy is known.
+    is_exact: the cost is that of all paths of a tree, under the risk measure. is_risk_averse: the objective is not the
+    expected cost. is_superseded: a better upper bound of the policy is known.
     """
 
     is_exact: bool = False
@@ -255,8 +255,8 @@ class BoundHistory:
         below may be below the lower bound.
         """
         if self.computed is not None:
-            found, name = self.computed, BOUND_NAMES[self.computed.method]
-            cost, most = found.value, math.inf if found.is_estimate else found.value + 2.0 * found.half_width
+            bound, name = self.computed, BOUND_NAMES[self.computed.method]
+            cost, most = bound.value, math.inf if bound.is_estimate else bound.value + 2.0 * bound.half_width
         elif self.is_exact:
             cost = most = self.upper[-1]
             name = "exact cost of the policy"
@@ -288,10 +288,12 @@ def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> Convergen
     """Judge the bounds; None before the first iteration. is_interrupted: the run was stopped from outside."""
     if not len(history.lower):
         return None
-    found = _judged(history)
+    convergence = _judged(history)
     if not is_interrupted:
-        return found
-    return ConvergenceVerdict(VerdictKind.STOPPED_EARLY, f"stopped early; at that point: {found.sentence}", found.rise)
+        return convergence
+    return ConvergenceVerdict(
+        VerdictKind.STOPPED_EARLY, f"stopped early; at that point: {convergence.sentence}", convergence.rise
+    )
 
 
 def _judged(history: BoundHistory) -> ConvergenceVerdict:

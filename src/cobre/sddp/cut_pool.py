@@ -84,7 +84,7 @@ class WrittenCuts:
 class CutPool:
     """Cuts of all stages. Its content is the same on all ranks; ranks of one node share the numbers.
 
-    components: by stage, which entries of the state its cuts can depend on; None: all of them.
+    components: by stage, the entries of the state that its cuts can depend on; None: all of them.
     """
 
     def __init__(
@@ -302,7 +302,7 @@ def _chunk_slots(needed: int, count: int, slot_bytes: int) -> int:
 
 
 def slots_in_memory(iterations: int, forward_passes: int, slot_bytes: int) -> int:
-    """Return how many slots a pool has room for after that many iterations; it grows by whole chunks."""
+    """Return the number of slots that a pool has allocated after that many iterations; it grows by whole chunks."""
     room = 0
     for count in range(0, iterations * forward_passes, forward_passes):
         while (needed := count + forward_passes - room) > 0:
@@ -367,7 +367,7 @@ def stored_components(programs: Sequence[StageProgram], *, is_priced: bool) -> l
 
 def _read_by(program: StageProgram, later: Flags) -> Flags:
     """Return the entries of the incoming state that a stage reads, when its own cuts depend on `later`."""
-    read = np.ones(program.dimension, bool)
+    is_read = np.ones(program.dimension, bool)
     first = program.num_decided
     lags = program.autoregression != 0.0
     leaving = later[first : first + lags.size].reshape(lags.shape)
@@ -376,8 +376,8 @@ def _read_by(program: StageProgram, later: Flags) -> Flags:
             lags[program.lag_from[lag]] |= leaving[lag]
     else:
         lags[:-1] |= leaving[1:]
-    read[first : first + lags.size] = lags.reshape(-1)
-    return read
+    is_read[first : first + lags.size] = lags.reshape(-1)
+    return is_read
 
 
 class CutsOfStage(Protocol):
@@ -387,7 +387,7 @@ class CutsOfStage(Protocol):
         """Return the value of every cut at every state: states x cuts."""
 
     def values_from(self, states: Floats, first: int) -> Floats:
-        """Return what `values_at` does, for the cuts from index `first` on."""
+        """Return the values of the cuts from index `first` on: states x cuts."""
 
     def __len__(self) -> int:
         """Return the number of cuts."""
@@ -418,10 +418,10 @@ class LimitedMemoryLevel1State:
 
     def update(self, cuts: CutsOfStage, states: Floats) -> None:
         """Update the best cuts by new cuts and states; both begin with those of the last time."""
-        known = len(self._best)
-        self._best = np.concatenate([self._best, np.full(len(states) - known, -np.inf)])
-        self._look(cuts, states, range(known), self._cuts)
-        self._look(cuts, states, range(known, len(states)), 0)
+        num_known = len(self._best)
+        self._best = np.concatenate([self._best, np.full(len(states) - num_known, -np.inf)])
+        self._look(cuts, states, range(num_known), self._cuts)
+        self._look(cuts, states, range(num_known, len(states)), 0)
         self._cuts = len(cuts)
         stays = self._value >= self._best[self._state] - self._tolerance
         self._state, self._cut, self._value = self._state[stays], self._cut[stays], self._value[stays]
@@ -444,6 +444,6 @@ class LimitedMemoryLevel1State:
         """Return, by cut, whether it is the oldest of the best somewhere."""
         oldest = np.full(len(self._best), self._cuts, np.int64)
         np.minimum.at(oldest, self._state, self._cut)
-        kept = np.zeros(self._cuts, bool)
-        kept[oldest] = True
-        return kept
+        is_oldest = np.zeros(self._cuts, bool)
+        is_oldest[oldest] = True
+        return is_oldest

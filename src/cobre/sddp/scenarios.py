@@ -16,7 +16,7 @@ from cobre.solver.program import StageProgram
 
 @dataclass(slots=True)
 class StageBatch:
-    """Scenarios after one stage; costs are scaled. The solution (inflow, primal, dual) is empty where not wanted."""
+    """Scenarios after one stage; costs are scaled. The solution (inflow, primal, dual) is empty if not requested."""
 
     objective: Floats
     future_cost: Floats
@@ -70,7 +70,7 @@ StageNoise = Callable[[int], tuple[Realisations, Ints]]
 def simulate_stages(
     problem: Problem, scenarios: int, noise: StageNoise, solve: Callable[[int, Floats, Realisations, Ints], StageBatch]
 ) -> Iterator[StageResult]:
-    """Simulate scenarios stage by stage: each enters a stage in the state in which it left the last.
+    """Simulate scenarios stage by stage: each enters a stage in its final state of the stage before.
 
     `solve` gets the stage, entering states, realisations and indices of these. Results may be in shared tables: read
     them before the next stage.

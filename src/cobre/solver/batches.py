@@ -72,7 +72,7 @@ class Work(Protocol):
     retries: int
     refactorisations: int
     active_rows: int  # at a bound in the optimal bases, cuts included
-    nucleus: int  # order of what is left of a basis when singletons are peeled: summed over refactorisations
+    nucleus: int  # order of a basis without its singletons: summed over refactorisations
     solve_seconds: float  # inside the solver
 
 
@@ -91,7 +91,7 @@ class Batch(Work, Protocol):
     dual: Floats  # solves x rows, scaled
     basis_status: NDArray[np.int8]  # solves x (columns + rows), optimal
     basis_cuts: Ints
-    has_stray_coefficients: bool  # whether a cut that was made depends on a component that is not stored
+    has_stray_coefficients: bool  # whether a new cut depends on a component that is not stored
 
 
 class PathBatch(Work, Protocol):
@@ -197,8 +197,8 @@ class SolveStatistics:
     """Sums; `seconds` are those inside the solver, added over threads.
 
     active_rows: rows at a bound in the optimal bases, cuts included (k of the kernel), summed over solves.
-    nucleus: order of what is left of a basis when singletons are peeled, summed over refactorisations.
-    retries: solves repeated from a cold start or with other settings. library_solves: solves that HiGHS did.
+    nucleus: order of a basis without its singletons, summed over refactorisations.
+    retries: solves repeated from a cold start or with other settings. library_solves: solves by HiGHS.
     """
 
     solves: int = 0
@@ -254,6 +254,6 @@ _OF_WORK = attrgetter(*FIELDS[:-1], "solve_seconds")
 
 
 def work_vector(work: Work) -> tuple[int | float, ...]:
-    """Return what one call of the solver did, in the order of the fields."""
+    """Return the work of one call of the solver, in the order of the fields."""
     numbers: tuple[int | float, ...] = _OF_WORK(work)
     return numbers

@@ -75,13 +75,13 @@ def _contradiction(highspy: Any, highs: Any) -> Iterator[Limit]:
     """Yield an irreducible set of limits without a solution."""
     strategy = highspy.IisStrategy
     highs.setOptionValue("iis_strategy", int(strategy.kIisStrategyFromLp) | int(strategy.kIisStrategyIrreducible))
-    _, found = highs.getIis()
+    _, subsystem = highs.getIis()
     lp = highs.getLp()
     names, low, high = list(lp.row_names_), list(lp.row_lower_), list(lp.row_upper_)
-    for index, bound in zip(found.row_index_, found.row_bound_, strict=True):
+    for index, bound in zip(subsystem.row_index_, subsystem.row_bound_, strict=True):
         yield from _sides(highspy, names, low, high, index, bound, is_row=True)
     names, low, high = list(lp.col_names_), list(lp.col_lower_), list(lp.col_upper_)
-    for index, bound in zip(found.col_index_, found.col_bound_, strict=True):
+    for index, bound in zip(subsystem.col_index_, subsystem.col_bound_, strict=True):
         yield from _sides(highspy, names, low, high, index, bound, is_row=False)
 
 

@@ -116,7 +116,7 @@ class StageProgram:
     def realised_inflow(self, state: Floats, noise_m3s: Floats) -> Floats:
         """Return the inflows of one solve (by hydro, m3/s) with the bits of the native code.
 
-        state: what enters the stage. noise_m3s: a row of `Realisations.inflow_m3s`. Negative inflows become 0 where the
+        state: entering the stage. noise_m3s: a row of `Realisations.inflow_m3s`. Negative inflows become 0 where the
         program truncates.
         """
         inflow = noise_m3s.copy()
@@ -146,17 +146,17 @@ class StageProgram:
 
     def parts(self) -> Mapping[str, object]:
         """Return the program as the parts, by name, that `LpEngine.load` takes."""
-        kept = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in PYTHON_ONLY}
+        native_fields = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in PYTHON_ONLY}
         scale = np.ascontiguousarray(self.column_scale[self.state_column])
         sizes = {"num_decided": self.num_decided, "num_hydros": self.num_hydros, "num_lags": self.num_lags}
-        return kept | sizes | {"state_scale": scale} | self._correction_parts()
+        return native_fields | sizes | {"state_scale": scale} | self._correction_parts()
 
     def _correction_parts(self) -> dict[str, object]:
-        given = self.corrections or Corrections(np.zeros(0, np.int32), np.zeros(0), is_fixed=False)
+        corrections = self.corrections or Corrections(np.zeros(0, np.int32), np.zeros(0), is_fixed=False)
         return {
-            "correction_column": given.column,
-            "correction_factor": given.factor,
-            "fixes_corrections": given.is_fixed,
+            "correction_column": corrections.column,
+            "correction_factor": corrections.factor,
+            "fixes_corrections": corrections.is_fixed,
         }
 
 

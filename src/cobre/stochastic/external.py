@@ -103,10 +103,10 @@ def _ids(case: Case, entity_class: str) -> list[int]:
 
 def _present(column: Ints, known: Sequence[int], file: str, name: str) -> tuple[int, ...]:
     """Return the known ids that a column holds, in their own order; others are refused."""
-    found = set(column.tolist())
-    for unknown in sorted(found - set(known)):
+    declared = set(column.tolist())
+    for unknown in sorted(declared - set(known)):
         raise NoiseModelError(file, f"{name} {unknown}", "there is no such id in this study")
-    return tuple(value for value in known if value in found)
+    return tuple(value for value in known if value in declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,8 @@ def historical_library(case: Case, cycle: SeasonCycle, wanted: tuple[int, ...] |
 
 def _window(case: Case, cycle: SeasonCycle, history: Observations, year: int) -> Floats:
     """Return inflows (stage, hydro) as if the study had started in `year`."""
-    found = StagePeriods(case.horizon, cycle).of_stages
-    return np.array([history.at(year + at.year - found[0].year, at.position) for at in found])
+    occurrences = StagePeriods(case.horizon, cycle).of_stages
+    return np.array([history.at(year + at.year - occurrences[0].year, at.position) for at in occurrences])
 
 
 def _refuse_missing(wanted: tuple[int, ...], complete: tuple[int, ...]) -> None:

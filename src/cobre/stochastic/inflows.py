@@ -56,22 +56,22 @@ def describe_inflows(case: Case, library: ExternalLibrary | None = None) -> Infl
     """Return statistics and terms of a case's inflows; plants without autoregression take an external library's."""
     tables = case.scenarios
     is_given = tables.inflow_seasonal_stats is not None and tables.inflow_ar_coefficients is not None
-    found = _given(case) if tables.inflow_history is None or is_given else _estimated(case)
-    return found if library is None else _with_library(found, library)
+    description = _given(case) if tables.inflow_history is None or is_given else _estimated(case)
+    return description if library is None else _with_library(description, library)
 
 
-def _with_library(found: InflowDescription, library: ExternalLibrary) -> InflowDescription:
-    statistics = found.statistics
+def _with_library(description: InflowDescription, library: ExternalLibrary) -> InflowDescription:
+    statistics = description.statistics
     mean, std, is_given = statistics.mean_m3s.copy(), statistics.std_m3s.copy(), statistics.is_given.copy()
     library_mean, library_std = library.mean(), library.std()
-    has_memory = found.terms.has_memory()
+    has_memory = description.terms.has_memory()
     for index, hydro_id in enumerate(library.entity_ids):
         column = statistics.hydro_ids.index(hydro_id)
         if not has_memory[column]:
             mean[:, column], std[:, column] = library_mean[:, index], library_std[:, index]
             is_given[:, column] = True
     statistics = replace(statistics, mean_m3s=mean, std_m3s=std, is_given=is_given)
-    return replace(found, statistics=statistics)
+    return replace(description, statistics=statistics)
 
 
 def _given(case: Case) -> InflowDescription:

@@ -96,9 +96,9 @@ class StageTable:
         _refuse_row(file, table, id_column, _is_repeated(at_stage, columns, self._count), "two rows; keep one")
         problem = f"{', '.join(self._columns)} must be finite numbers"
         _refuse_row(file, table, id_column, ~np.isfinite(values).all(axis=0), problem)
-        found = np.full((len(stages), len(self._columns), self._count), np.nan)
-        found[at_stage, :, columns] = values.T
-        self._rows = dict(zip(stages.tolist(), found, strict=True))
+        by_stage = np.full((len(stages), len(self._columns), self._count), np.nan)
+        by_stage[at_stage, :, columns] = values.T
+        self._rows = dict(zip(stages.tolist(), by_stage, strict=True))
 
     @property
     def stage_ids(self) -> list[int]:
@@ -107,8 +107,8 @@ class StageTable:
 
     def at(self, stage_id: int) -> Floats:
         """Return the values of one stage: one row per column, one column per entity."""
-        found = self._rows.get(stage_id)
-        return np.full((len(self._columns), self._count), np.nan) if found is None else found
+        values = self._rows.get(stage_id)
+        return np.full((len(self._columns), self._count), np.nan) if values is None else values
 
     def over(self, stage_ids: Sequence[int], defaults: Sequence[float]) -> Floats:
         """Return the values of many stages, (stage, column, entity), with defaults where there is no row."""

@@ -15,7 +15,7 @@ NCS_FILE = "scenarios/non_controllable_stats.parquet"
 
 @dataclass(frozen=True, slots=True)
 class IndependentNoise:
-    """Mean and deviation (stage, entity), and which entities have an entry in the noise vector."""
+    """Normal noise without memory. mean, std: (stage, entity). has_noise: entities in the noise vector."""
 
     entity_ids: tuple[int, ...]
     mean: Floats
@@ -31,7 +31,7 @@ class IndependentNoise:
         return IndependentNoise(self.entity_ids, mean, std, has_noise)
 
     def check_entities(self, library: ExternalLibrary) -> None:
-        """Refuse a library that lacks an entity with noise."""
+        """Raise for a library that lacks an entity with noise."""
         for entity_id, is_random in zip(self.entity_ids, self.has_noise, strict=True):
             if is_random and entity_id not in library.entity_ids:
                 raise NoiseModelError(
@@ -66,5 +66,5 @@ def _values(
     ids: tuple[int, ...],
     defaults: tuple[float, float],
 ) -> Floats:
-    found = StageTable(file, table, id_column, columns, ids)
-    return found.over([stage.id for stage in case.horizon.stages], defaults)
+    stage_table = StageTable(file, table, id_column, columns, ids)
+    return stage_table.over([stage.id for stage in case.horizon.stages], defaults)

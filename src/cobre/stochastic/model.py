@@ -33,7 +33,7 @@ class NoiseModel:
     `lag_coefficients` are those of lags; `ar_coefficients` those of the slots of the state, which are the lags unless
     `lag_steps` says how slots change. `openings` are noise vectors (opening, entity) of each stage, equally likely.
     The samplers give the noise of forward passes (iterations count from 1) and of simulations (iteration 0).
-    `notes`: what a user should know.
+    `notes`: warnings for the user.
     """
 
     layout: NoiseLayout
@@ -112,7 +112,7 @@ def _mean_plus_noise(mean: Floats, std: Floats, positions: NDArray[np.intp], noi
 
 
 def build_noise_model(case: Case) -> NoiseModel:
-    """Build everything random about a study; raises `NoiseModelError` where its data make no model."""
+    """Build the noise model of a study. Raises `NoiseModelError` for invalid data."""
     libraries = training_libraries(case)
     description = describe_inflows(case, libraries.get("inflow"))
     inflow = inflow_model(description.statistics, description.terms, description.periods)

@@ -98,9 +98,9 @@ def openings_from_file(table: Table | None, stages: Sequence[Stage], dimension: 
     """Return the openings of a table; each stage must be there with all of its openings and entities."""
     if table is None:
         raise NoiseModelError(OPENINGS_FILE, "file", "missing, though scenario_source.openings says 'file'")
-    known = {stage.id for stage in stages}
+    stage_ids = {stage.id for stage in stages}
     for stage_id in distinct_values(table["stage_id"]).tolist():
-        if stage_id not in known:
+        if stage_id not in stage_ids:
             raise NoiseModelError(OPENINGS_FILE, f"stage_id {stage_id}", "there is no such stage")
     return tuple(_stage_from_file(table, stage, dimension) for stage in stages)
 
@@ -135,15 +135,15 @@ _DESIGNS: Mapping[str, Design] = {
 }
 
 
-# Noise that is drawn for each scenario, outside the openings.
+# Out-of-sample noise, drawn for each scenario.
 #
-# Each class of entities has a seed of its own, and each noise group of stages one draw. The stage's sampling method
-# says how: independently, or so that the scenarios of an iteration form a Latin hypercube, Sobol or Halton points.
+# Each class of entities has its own seed, and each noise group of stages one draw, by the stage's sampling method:
+# independently, or so that the scenarios of an iteration form a Latin hypercube, Sobol or Halton points.
 
 
 @dataclass(frozen=True, slots=True)
 class OutOfSampleDraw:
-    """Which draw: the class's seed, iteration and noise group, how many scenarios there are, numbers per scenario."""
+    """Key of a draw: seed of the class, iteration, noise group, total number of scenarios, numbers per scenario."""
 
     seed: int
     iteration: int
@@ -153,7 +153,7 @@ class OutOfSampleDraw:
 
 
 def check_methods(stages: Sequence[Stage]) -> None:
-    """Refuse stages whose sampling method draws no noise of its own."""
+    """Raise for stages whose sampling method draws no out-of-sample noise."""
     for stage in stages:
         if stage.sampling_method not in _METHODS:
             raise NoiseModelError(
@@ -171,7 +171,7 @@ def out_of_sample_noise(stage: Stage, draw: OutOfSampleDraw, scenarios: Indices)
 
 
 def independent(draw: OutOfSampleDraw, scenarios: Indices) -> Floats:
-    """Draw independently: each scenario has a generator of its own (sampling method `saa`)."""
+    """Draw independently: each scenario has its own generator (sampling method `saa`)."""
     seeds = grouped_forward_seeds(draw.seed, draw.iteration, scenarios, draw.group)
     return standard_normals(Pcg64Streams(seeds), draw.dimension)
 

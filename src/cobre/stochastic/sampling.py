@@ -1,6 +1,6 @@
 """Draws the noise of scenarios, stage by stage, for forward passes and simulations.
 
-Values depend on (seed, iteration, scenario, stage) alone, so any rank can draw any scenario. Classes of entities
+Values only depend on (seed, iteration, scenario, stage), so any rank can draw any scenario. Classes of entities
 (inflow, load, sources) may follow different schemes.
 """
 
@@ -70,7 +70,7 @@ class Scheme(ABC):
 class InSample(Scheme):
     """Scheme in which every scenario draws one of the openings at each stage, independently.
 
-    A draw depends on its iteration, scenario and stage alone, so choices are made for all stages at once, and for some
+    A draw only depends on its iteration, scenario and stage, so choices are made for all stages at once, and for some
     iterations ahead when the same scenarios are drawn again: many at once cost little more than one.
     """
 
@@ -103,8 +103,8 @@ class InSample(Scheme):
             stages = np.flatnonzero(counts == count)
             arguments = np.array(iterations)[None, :, None], scenarios[None, None, :], stages[:, None, None]
             seeds = forward_seeds(self._tree_seed, *arguments)
-            drawn = choose(Pcg64Streams(seeds.reshape(-1)), count).reshape(seeds.shape)
-            chosen |= zip(stages.tolist(), drawn, strict=True)
+            years = choose(Pcg64Streams(seeds.reshape(-1)), count).reshape(seeds.shape)
+            chosen |= zip(stages.tolist(), years, strict=True)
         return chosen
 
 
@@ -142,9 +142,9 @@ class Replay(Scheme):
 
     def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
         """Return the noise of the chosen trajectories at a stage."""
-        chosen = forward_seeds(self.base, iteration, scenarios, 0) % np.uint64(self.library.shape[1])
+        positions = forward_seeds(self.base, iteration, scenarios, 0) % np.uint64(self.library.shape[1])
         noise = np.zeros((len(scenarios), self.layout.dimension))
-        noise[:, self.layout.part(self.entity_class)] = self.library[stage, chosen.astype(np.int64)]
+        noise[:, self.layout.part(self.entity_class)] = self.library[stage, positions.astype(np.int64)]
         return noise
 
 
@@ -184,7 +184,7 @@ class NoiseSampler:
         return NoiseSampler(self._layout, {name: changed[id(scheme)] for name, scheme in self._schemes.items()})
 
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
-        """Return which opening of the stage each scenario draws; only where all noise comes from the openings."""
+        """Return the opening of the stage that each scenario draws; only if all noise comes from the openings."""
         scheme = next(iter(self._schemes.values()))
         if not isinstance(scheme, InSample) or not self.is_in_sample:
             raise ValueError("opening_indices: some class is not sampled from the openings; use sample")
@@ -294,10 +294,10 @@ def _external_noise(data: SourceData, entity_class: str) -> Floats:
     plain = data.load if entity_class == "load" else data.availability
     plain.check_entities(library)
     columns = [plain.entity_ids.index(entity_id) for entity_id in library.entity_ids]
-    found = memoryless_noise(
+    noise = memoryless_noise(
         plain.mean[:, columns], plain.std[:, columns], library.values, library.file, library.entity_ids
     )
-    return found[:, :, plain.has_noise[columns]]
+    return noise[:, :, plain.has_noise[columns]]
 
 
 def _require_all(library: ExternalLibrary, entity_ids: tuple[int, ...]) -> None:

@@ -56,9 +56,9 @@ class EnergyProductivity:
     def equivalent(self, hydro_id: int, stage: Stage) -> float:
         """Return MW per m3/s: as given, else at the reference volume with all machines running."""
         hydro = self._hydros[hydro_id]
-        given = self._given(hydro, stage)
-        if given is not None:
-            return given
+        override = self._given(hydro, stage)
+        if override is not None:
+            return override
         if hydro_id not in self._geometry:
             raise NoProductivityError(f"hydro {hydro_id} has neither a productivity nor a geometry in stage {stage.id}")
         level_m = self._geometry[hydro_id].height_at(self.reference_volume_hm3(hydro_id, stage))
@@ -133,9 +133,9 @@ class ProductivityTable:
             return None
         if name not in self._columns:
             self._columns[name] = _by_hydro_and_stage(self._table, name)
-        known = self._columns[name]
-        found = known.get((hydro_id, stage_id))
-        return known.get((hydro_id, ABSENT_ID)) if found is None else found
+        column = self._columns[name]
+        productivity = column.get((hydro_id, stage_id))
+        return column.get((hydro_id, ABSENT_ID)) if productivity is None else productivity
 
 
 def _by_hydro_and_stage(table: Table, name: str) -> dict[tuple[int, int], float]:

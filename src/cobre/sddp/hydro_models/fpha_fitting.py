@@ -144,7 +144,7 @@ class _Grid:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Planes of a plant, rows of (gamma_0, gamma_v, gamma_q, gamma_s), beside the exact function on the grid."""
+    """Planes of a plant, rows of (gamma_0, gamma_v, gamma_q, gamma_s), and the exact function on the grid."""
 
     planes: Floats
     volume_hm3: Floats
@@ -152,7 +152,7 @@ class Fit:
     exact_mw: Floats  # up to the most that the machines can do
 
     def fitted_mw(self) -> Floats:
-        """Return what the planes allow at the points of the grid when nothing is spilled, MW."""
+        """Return the maximum generation by the planes at the points of the grid without spillage, MW."""
         values = self.planes[:, 0:1] + self.planes[:, 1:2] * self.volume_hm3 + self.planes[:, 2:3] * self.turbined_m3s
         least: Floats = values.min(axis=0)
         return least

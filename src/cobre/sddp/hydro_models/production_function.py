@@ -134,7 +134,7 @@ class TailraceFamilies:
     families: tuple[TailraceFamily, ...]
 
     def at(self, downstream_level_m: float | None) -> TailraceAtLevel:
-        """Return the curve for a level downstream; None: there is no such level, and the lowest family holds."""
+        """Return the curve for a level downstream; without a level that of the lowest family."""
         lowest, highest = self.families[0], self.families[-1]
         if downstream_level_m is None or downstream_level_m <= lowest.reference_level_m:
             return TailraceAtLevel(lowest, lowest, 0.0)
@@ -147,12 +147,12 @@ class TailraceFamilies:
 
 def tailrace_families(table: Table | None) -> dict[int, TailraceFamilies]:
     """Return tailrace families by hydro id, for the plants that have any."""
-    found: dict[int, list[TailraceFamily]] = {}
+    by_hydro: dict[int, list[TailraceFamily]] = {}
     for hydro_id, family in _families(table):
-        found.setdefault(hydro_id, []).append(family)
+        by_hydro.setdefault(hydro_id, []).append(family)
     return {
         hydro_id: TailraceFamilies(tuple(sorted(families, key=lambda family: family.reference_level_m)))
-        for hydro_id, families in found.items()
+        for hydro_id, families in by_hydro.items()
     }
 
 

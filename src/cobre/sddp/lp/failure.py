@@ -48,7 +48,7 @@ class StageFailedError(SolverError):
 class StartingBasis:
     """Where the chain of a failed solve began, and how many of its solves had succeeded by then.
 
-    status: of columns and then rows; None: cold start. tight_cuts: slots of the cuts that were at their bound.
+    status: of columns, then of rows; None: cold start. tight_cuts: slots of the cuts that were at their bound.
     """
 
     status: tuple[int, ...] | None
@@ -63,13 +63,13 @@ class StartingBasis:
 
     def described(self, names: Names) -> dict[str, object]:
         """Return the basis status of each column and row by name, as JSON values."""
-        found: dict[str, object] = {"solved_before": self.solved_before, "tight_cuts": list(self.tight_cuts)}
+        content: dict[str, object] = {"solved_before": self.solved_before, "tight_cuts": list(self.tight_cuts)}
         if self.status is None:
-            return found | {"columns": None, "rows": None}
+            return content | {"columns": None, "rows": None}
         words = [BASIS_STATUS[code] for code in self.status]
         count = len(names.columns)
         columns, rows = dict(zip(names.columns, words, strict=False)), dict(zip(names.rows, words[count:], strict=True))
-        return found | {"columns": columns, "rows": rows}
+        return content | {"columns": columns, "rows": rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,9 @@ class FailedSolve:
         check_writable(folder)
         path = folder / f"{name}.mps"
         with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:  # the LP library opens the file by its name
-            made = Path(scratch) / path.name
-            solver.save_failed(self.stage, made)
-            write_file(path, made.read_bytes())
+            scratch_file = Path(scratch) / path.name
+            solver.save_failed(self.stage, scratch_file)
+            write_file(path, scratch_file.read_bytes())
         content = {
             "stage_id": self.lp.plan.data.stage.id,
             "where": self.where,
@@ -161,9 +161,9 @@ def _receives_water(plan: StagePlan) -> NDArray[np.bool_]:
     topology = plan.topology
     targets = (topology.downstream, topology.diversion_target, topology.pumping_destination)
     reached = np.concatenate([plan.receiver_of(target) for target in targets])
-    found = np.zeros(plan.num_hydros, np.bool_)
-    found[reached[reached >= 0]] = True
-    return found
+    is_reached = np.zeros(plan.num_hydros, np.bool_)
+    is_reached[reached[reached >= 0]] = True
+    return is_reached
 
 
 _GENERAL_ADVICE = (

@@ -140,13 +140,13 @@ INITIAL_VOLUMES = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
 def add_generic_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
     """Add one row each, with slacks where allowed; return rows x 2: the columns by which a row is short, and over."""
-    given = plan.data.generic_rows
-    names = [f"generic_{number}_{row.name}" for number, row in enumerate(given)]
-    limits = np.array([(row.lower, row.upper) for row in given]).reshape(-1, 2)
-    rows = lp.add_labelled_rows(names, np.ones(len(given), bool), limits[:, 0], limits[:, 1])
+    generic = plan.data.generic_rows
+    names = [f"generic_{number}_{row.name}" for number, row in enumerate(generic)]
+    limits = np.array([(row.lower, row.upper) for row in generic]).reshape(-1, 2)
+    rows = lp.add_labelled_rows(names, np.ones(len(generic), bool), limits[:, 0], limits[:, 1])
     variables = VariableTerms(plan, columns)
     entries: list[tuple[int, int, float]] = []
-    for row_index, row in zip(rows.tolist(), given, strict=True):
+    for row_index, row in zip(rows.tolist(), generic, strict=True):
         for term in row.terms:
             for column, factor in variables.parts(term, row.block):
                 entries.append((row_index, column, factor * term.coefficient))
@@ -180,7 +180,7 @@ def _move_by_transit(lp: LpBuilder, plan: StagePlan, row_index: int, term: Gener
 
 def _add_slacks(lp: LpBuilder, plan: StagePlan, rows: Indices) -> Indices:
     """Add a column for each limit that may be violated; rows x 2, short and over."""
-    found = np.full((len(rows), 2), ABSENT, np.int64)
+    slack_columns = np.full((len(rows), 2), ABSENT, np.int64)
     names: list[str] = []
     costs: list[float] = []
     for number, row in enumerate(plan.data.generic_rows):
@@ -191,10 +191,10 @@ def _add_slacks(lp: LpBuilder, plan: StagePlan, rows: Indices) -> Indices:
             hours = plan.total_hours if row.block is None else float(plan.hours[row.block])
         for side, (name, bound) in enumerate((("short", row.lower), ("over", row.upper))):
             if isfinite(bound):
-                found[number, side] = len(names)
+                slack_columns[number, side] = len(names)
                 names.append(f"generic_{number}_{name}")
                 costs.append(row.slack_cost * hours)
     added = lp.add_labelled_columns(names, np.ones(len(names), bool), 0.0, np.inf, np.array(costs))
-    found[found != ABSENT] = added
-    lp.add_entries(rows[:, None], found, np.array([1.0, -1.0]))
-    return found
+    slack_columns[slack_columns != ABSENT] = added
+    lp.add_entries(rows[:, None], slack_columns, np.array([1.0, -1.0]))
+    return slack_columns

@@ -345,12 +345,12 @@ class StagePlan:
 
     @cached_property
     def deficit_depth(self) -> Floats:
-        """B x segments, MW; 0 where a bus has fewer."""
+        """B x segments, MW; 0 if a bus has fewer."""
         return self._segments(0)
 
     @cached_property
     def deficit_cost(self) -> Floats:
-        """B x segments, $/MWh; 0 where a bus has fewer."""
+        """B x segments, $/MWh; 0 if a bus has fewer."""
         return self._segments(1)
 
     def _segments(self, part: int) -> Floats:

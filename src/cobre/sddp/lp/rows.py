@@ -212,11 +212,11 @@ def _supply(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) 
 def _network(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """Add line flows to the balances: what leaves one bus arrives at the other less the losses."""
     topology = plan.topology
-    kept = 1.0 - plan.data.line.loss_fraction[:, None]
+    delivered = 1.0 - plan.data.line.loss_fraction[:, None]
     lp.add_entries(balance[topology.line_source], columns.direct, -1.0)
-    lp.add_entries(balance[topology.line_target], columns.direct, kept)
+    lp.add_entries(balance[topology.line_target], columns.direct, delivered)
     lp.add_entries(balance[topology.line_target], columns.reverse, -1.0)
-    lp.add_entries(balance[topology.line_source], columns.reverse, kept)
+    lp.add_entries(balance[topology.line_source], columns.reverse, delivered)
 
 
 def _plant_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
@@ -269,8 +269,8 @@ def _planes(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
 
     Machines at several buses share what volume and spillage contribute as they share the plant's turbines.
     """
-    given = [(pair, plan.data.hydro.planes[hydro]) for pair, hydro in enumerate(plan.pair_hydro.tolist())]
-    planes = {pair: of_plant for pair, of_plant in given if of_plant is not None}
+    planes_by_pair = [(pair, plan.data.hydro.planes[hydro]) for pair, hydro in enumerate(plan.pair_hydro.tolist())]
+    planes = {pair: of_plant for pair, of_plant in planes_by_pair if of_plant is not None}
     if not planes:
         return
     # Planes of all pairs, one below the other: at 150 plants, a twentieth of the time that rows plant by plant take.
@@ -292,8 +292,8 @@ def _plane_labels(pairs: bytes, flags: bytes) -> tuple[str, ...]:
     exists = np.frombuffer(flags, bool).reshape(len(pair), -1)
     number = np.arange(len(pair)) - np.searchsorted(pair, pair)
     plane, block = np.nonzero(exists)
-    found = zip(pair[plane].tolist(), number[plane].tolist(), block.tolist(), strict=True)
-    return tuple(f"plane_{of}[{at},{k}]" for of, at, k in found)
+    indices = zip(pair[plane].tolist(), number[plane].tolist(), block.tolist(), strict=True)
+    return tuple(f"plane_{of}[{at},{k}]" for of, at, k in indices)
 
 
 def _mean_volume(

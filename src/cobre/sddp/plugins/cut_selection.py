@@ -60,7 +60,7 @@ class Level1(CutSelection):
     def update(
         self, state: LimitedMemoryLevel1State, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int
     ) -> ByteFlags:
-        """Return the oldest cut within the tolerance of the highest at each state, from new cuts and states alone."""
+        """Return the oldest cut within the tolerance of the highest at each state, from new cuts and states only."""
         state.update(cuts, states)
         if self.follows_0_19:
             return state.chosen().astype(np.uint8)
@@ -104,7 +104,7 @@ class Capped(CutSelection):
 
     inner: CutSelection | None
     max_cuts: int
-    state_window: int | None = None  # iterations whose states count; None: all
+    state_window: int | None = None  # latest iterations whose states are used; None: all
     follows_0_19: bool = False
 
     @property

@@ -68,7 +68,7 @@ class RiskMeasure(ABC):
         """Return the weight of each opening at each trial point.
 
         costs: trial points x openings, scaled, read-only; openings are equally likely. Returns an array of its shape
-        with weights of 0 or more; each row adds up to 1. A row may depend on its own costs alone: the trial points
+        with weights of 0 or more; each row adds up to 1. A row may only depend on its own costs: the trial points
         in a call depend on the number of workers. The mean of four openings: ``np.full_like(costs, 0.25)``.
         """
 
@@ -101,8 +101,8 @@ class RiskMeasure(ABC):
 
 def _listed(probabilities: Floats) -> str:
     """Return the first few probabilities for a message."""
-    some = ", ".join(f"{probability:g}" for probability in probabilities[:4].tolist())
-    return some if len(probabilities) <= 4 else f"{some}, ..."
+    first = ", ".join(f"{probability:g}" for probability in probabilities[:4].tolist())
+    return first if len(probabilities) <= 4 else f"{first}, ..."
 
 
 class Sampler(Protocol):

@@ -104,12 +104,12 @@ def checked_plugins(
         _require("risk_measure", risk_measure, RiskMeasure)
     if cut_selection is not None:
         _require("cut_selection", cut_selection, CutSelection)
-    for name, given in (("sampler", sampler), ("simulation_sampler", simulation_sampler)):
-        missing = [method for method in SAMPLER_METHODS if not hasattr(given, method)]
-        if given is not None and missing:
-            raise TypeError(f"{name}: {_named(given)} has no {missing[0]}")
-    for name, given in (("risk_measure", risk_measure), ("cut_selection", cut_selection), ("sampler", sampler)):
-        _require_plain_fields(name, given)
+    for name, plugin in (("sampler", sampler), ("simulation_sampler", simulation_sampler)):
+        missing = [method for method in SAMPLER_METHODS if not hasattr(plugin, method)]
+        if plugin is not None and missing:
+            raise TypeError(f"{name}: {_named(plugin)} has no {missing[0]}")
+    for name, plugin in (("risk_measure", risk_measure), ("cut_selection", cut_selection), ("sampler", sampler)):
+        _require_plain_fields(name, plugin)
     return Plugins(
         _CheckedRiskMeasure.of(risk_measure),
         tuple(map(_CheckedStoppingRule.of, stopping_rules)),
@@ -146,8 +146,8 @@ def _load(config: PluginConfig | None) -> Any:
         return None
     entry = _entry_points().get(config.name)
     if entry is None:
-        known = ", ".join(sorted(_entry_points())) or "none"
-        raise PluginError(f"no plug-in {config.name!r} is installed; installed plug-ins: {known}")
+        names = ", ".join(sorted(_entry_points())) or "none"
+        raise PluginError(f"no plug-in {config.name!r} is installed; installed plug-ins: {names}")
     try:
         return entry.load()(**config.settings)
     except Exception as error:  # a foreign module may raise anything
@@ -160,8 +160,8 @@ def _load(config: PluginConfig | None) -> Any:
 def identity(plugin: object) -> tuple[str, Sequence[object]]:
     """Return the name of a plug-in's class and its fields: of a dataclass, or attributes by name, sorted."""
     inner = getattr(plugin, "plugin", plugin)
-    found = _attributes(inner)
-    return type(inner).__name__, list(found.values()) if is_dataclass(inner) else sorted(found.items())
+    attributes = _attributes(inner)
+    return type(inner).__name__, list(attributes.values()) if is_dataclass(inner) else sorted(attributes.items())
 
 
 def described(plugin: object) -> str:
@@ -219,12 +219,12 @@ def _read_only(values: Any) -> Any:
 
 def _array(name: str, value: object, shape: tuple[int, ...], dtype: Any) -> Any:
     try:
-        found = np.ascontiguousarray(value, dtype)
+        array = np.ascontiguousarray(value, dtype)
     except (TypeError, ValueError) as error:
         raise PluginError(f"{name} returned {_named(value)}, not an array of numbers: {error}") from None
-    if found.shape != shape:
-        raise PluginError(f"{name} returned an array of shape {found.shape}, expected {shape}")
-    return found
+    if array.shape != shape:
+        raise PluginError(f"{name} returned an array of shape {array.shape}, expected {shape}")
+    return array
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,25 +241,25 @@ class _CheckedRiskMeasure(RiskMeasure):
         return self._checked("weights", self.plugin.weights(_read_only(costs)), costs.shape)
 
     def spectral_weights(self, openings: int) -> Floats | None:
-        found = self.plugin.spectral_weights(openings)
-        return None if found is None else self._checked("spectral_weights", found, (openings,))
+        weights = self.plugin.spectral_weights(openings)
+        return None if weights is None else self._checked("spectral_weights", weights, (openings,))
 
     def weights_for(self, costs: Floats, probabilities: Floats) -> Floats:
-        found = self.plugin.weights_for(_read_only(costs), _read_only(probabilities))
-        return self._checked("weights_for", found, costs.shape)
+        weights = self.plugin.weights_for(_read_only(costs), _read_only(probabilities))
+        return self._checked("weights_for", weights, costs.shape)
 
     def _checked(self, method: str, weights: object, shape: tuple[int, ...]) -> Floats:
         name = f"{type(self.plugin).__name__}.{method}"
-        found: Floats = _array(name, weights, shape, np.float64)
-        if not np.isfinite(found).all():
+        checked: Floats = _array(name, weights, shape, np.float64)
+        if not np.isfinite(checked).all():
             raise PluginError(f"{name} returned a weight that is not finite")
-        if (found < 0.0).any():
-            raise PluginError(f"{name} returned a negative weight: {found.min():g}")
-        sums = found.sum(axis=-1).reshape(-1)
+        if (checked < 0.0).any():
+            raise PluginError(f"{name} returned a negative weight: {checked.min():g}")
+        sums = checked.sum(axis=-1).reshape(-1)
         worst = float(sums[np.abs(sums - 1.0).argmax()]) if sums.size else 1.0
         if abs(worst - 1.0) > WEIGHT_TOLERANCE:
             raise PluginError(f"{name} returned weights whose sum is {worst:.12g}, not 1")
-        return found
+        return checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,11 +293,13 @@ class _CheckedStoppingRule(StoppingRule):
     def reason_to_stop(
         self, history: Sequence[Iteration], simulated: Floats | None = None, bound: UpperBound | None = None
     ) -> str | None:
-        found: object = self.plugin.reason_to_stop(history, _read_only(simulated), bound)
-        if found is None or isinstance(found, str):
-            return found
+        reason: object = self.plugin.reason_to_stop(history, _read_only(simulated), bound)
+        if reason is None or isinstance(reason, str):
+            return reason
         name = type(self.plugin).__name__
-        raise PluginError(f"{name}.reason_to_stop returned {found!r}; expected a reason as a text, or None to continue")
+        raise PluginError(
+            f"{name}.reason_to_stop returned {reason!r}; expected a reason as a text, or None to continue"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,22 +324,22 @@ class _CheckedCutSelection(CutSelection):
         return self.plugin.new_state()
 
     def update(self, state: Any, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int) -> ByteFlags:
-        given = cuts, _read_only(states), _read_only(created), iteration
-        return self._flags("update", self.plugin.update(state, *given), created)
+        arguments = cuts, _read_only(states), _read_only(created), iteration
+        return self._flags("update", self.plugin.update(state, *arguments), created)
 
     def is_due(self, iteration: int) -> bool:
         return bool(self.plugin.is_due(iteration))
 
     def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
-        given = cuts, _read_only(states), _read_only(created), iteration, _read_only(active)
-        return self._flags("choose", self.plugin.choose(*given), created)
+        arguments = cuts, _read_only(states), _read_only(created), iteration, _read_only(active)
+        return self._flags("choose", self.plugin.choose(*arguments), created)
 
     def _flags(self, method: str, flags: object, created: Ints) -> ByteFlags:
         name = f"{type(self.plugin).__name__}.{method}"
-        found = _array(name, flags, created.shape, np.float64)
-        if not ((found == 0.0) | (found == 1.0)).all():
+        numbers = _array(name, flags, created.shape, np.float64)
+        if not ((numbers == 0.0) | (numbers == 1.0)).all():
             raise PluginError(f"{name} returned values other than 0 and 1")
-        chosen: ByteFlags = found.astype(np.uint8)
+        chosen: ByteFlags = numbers.astype(np.uint8)
         return chosen
 
 
@@ -360,21 +362,21 @@ class _CheckedSampler:
     def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
         name = f"{type(self.plugin).__name__}.sample"
         drawn = self.plugin.sample(iteration, _read_only(scenarios), stage)
-        found: Floats = _array(name, drawn, (len(scenarios), self.width), np.float64)
-        if not np.isfinite(found).all():
+        noise: Floats = _array(name, drawn, (len(scenarios), self.width), np.float64)
+        if not np.isfinite(noise).all():
             raise PluginError(f"{name} returned noise that is not finite, at stage index {stage}")
-        return found
+        return noise
 
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
         name = f"{type(self.plugin).__name__}.opening_indices"
         drawn = np.asarray(self.plugin.opening_indices(iteration, _read_only(scenarios), stage))
         if drawn.dtype.kind not in "iu":
             raise PluginError(f"{name} returned numbers of type {drawn.dtype}, not integers")
-        found: Indices = _array(name, drawn, (len(scenarios),), np.int64)
-        if ((found < 0) | (found >= self.openings[stage])).any():
+        indices: Indices = _array(name, drawn, (len(scenarios),), np.int64)
+        if ((indices < 0) | (indices >= self.openings[stage])).any():
             last = self.openings[stage] - 1
             raise PluginError(f"{name} returned an opening that stage index {stage} does not have (0 to {last})")
-        return found
+        return indices
 
     def for_scenarios(self, total: int) -> "_CheckedSampler":
         return replace(self, plugin=self.plugin.for_scenarios(total))
@@ -382,8 +384,10 @@ class _CheckedSampler:
 
 def sampler_for(sampler: Any, noise: NoiseModel) -> Sampler:
     """Return the sampler of a user for a study, with checks around it. Raises PluginError where a method is missing."""
-    made = sampler.for_study(noise) if hasattr(sampler, "for_study") else sampler
-    missing = [name for name in SAMPLER_METHODS if not hasattr(made, name)]
+    study_sampler = sampler.for_study(noise) if hasattr(sampler, "for_study") else sampler
+    missing = [name for name in SAMPLER_METHODS if not hasattr(study_sampler, name)]
     if missing:
-        raise PluginError(f"{type(sampler).__name__}.for_study returned {_named(made)}, which has no {missing[0]}")
-    return _CheckedSampler(made, tuple(len(openings) for openings in noise.openings), noise.layout.dimension)
+        raise PluginError(
+            f"{type(sampler).__name__}.for_study returned {_named(study_sampler)}, which has no {missing[0]}"
+        )
+    return _CheckedSampler(study_sampler, tuple(len(openings) for openings in noise.openings), noise.layout.dimension)

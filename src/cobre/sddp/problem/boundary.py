@@ -160,12 +160,12 @@ def values_water_in_transit(policy: ExternalCuts, hydro_ids: Collection[int]) ->
 def periods_after(policy: ExternalCuts, given: Sequence[Period], end: date) -> tuple[Period, ...]:
     """Return the periods after a study that ends on `end`: those given for it, then the policy's stages after them."""
     first = given[-1].end if given else end
-    found = list(given)
+    periods = list(given)
     for period in policy.later:
         days, left = (period.end - period.start).days, (period.end - max(period.start, first)).days
         if left >= MIN_PART_OF_STAGE * days:
-            found.append(Period(max(period.start, first), period.end, period.hours * left / days))
-    return tuple(found)
+            periods.append(Period(max(period.start, first), period.end, period.hours * left / days))
+    return tuple(periods)
 
 
 def lags_read(policy: ExternalCuts, hydro_ids: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
@@ -173,8 +173,8 @@ def lags_read(policy: ExternalCuts, hydro_ids: Sequence[int]) -> np.ndarray[tupl
     position_of = {name: position for position, name in enumerate(policy.state_names)}
     read: list[list[bool]] = []
     for lag in range(1, 1 + max((_depth(name) for name in policy.state_names), default=0)):
-        found = [position_of.get(str(StateName(INFLOW_LAG, id_, lag))) for id_ in hydro_ids]
-        read.append([at is not None and bool(policy.cuts.coefficients[:, at].any()) for at in found])
+        positions = [position_of.get(str(StateName(INFLOW_LAG, id_, lag))) for id_ in hydro_ids]
+        read.append([at is not None and bool(policy.cuts.coefficients[:, at].any()) for at in positions])
     table = np.array(read, bool).reshape(len(read), len(hydro_ids))
     deepest = np.flatnonzero(table.any(axis=1))
     return table[: deepest[-1] + 1] if len(deepest) else table[:0]
@@ -248,10 +248,10 @@ def _require_cuts(policy: ExternalCuts) -> None:
 def _require_storages(policy: ExternalCuts, names: Sequence[str]) -> None:
     missing = [owner_of(name) for name in names if kind_of(name) == STORAGE and name not in policy.state_names]
     if missing:
-        known = [owner_of(name) for name in policy.state_names if kind_of(name) == STORAGE]
+        stored_ids = [owner_of(name) for name in policy.state_names if kind_of(name) == STORAGE]
         raise BoundaryMismatchError(
             f"the boundary policy gives no value to the water of hydros {', '.join(missing)}; "
-            f"it covers hydros {', '.join(known) or 'none'}"
+            f"it covers hydros {', '.join(stored_ids) or 'none'}"
         )
 
 
@@ -282,9 +282,9 @@ def _common_share(kind: str, mine: tuple[date, date], other: tuple[date, date]) 
 
 def _unmatched(policy: ExternalCuts, shares: Mapping[tuple[int, int], float]) -> tuple[str, ...]:
     """Return states with a coefficient in some cut of the policy that this study does not have."""
-    known = {source for _, source in shares}
+    sources = {source for _, source in shares}
     columns = enumerate(zip(policy.state_names, policy.cuts.coefficients.T, strict=True))
-    return tuple(name for at, (name, slopes) in columns if at not in known and slopes.any())
+    return tuple(name for at, (name, slopes) in columns if at not in sources and slopes.any())
 
 
 def _depth(name: str) -> int:

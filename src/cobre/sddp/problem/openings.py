@@ -55,9 +55,9 @@ class StageOpenings:
         A trial point's basis is optimal for the realisation that its path drew, at `positions[p]` of the order. From
         there one chain goes to the wettest opening and another one to the driest.
         """
-        found = opening_chains(self.order, positions)
-        noise, index = self.realisations, found.realisation_index
-        return Chains(states, found.start, noise, index, bases, found.basis_index, found.result_index, 2)
+        order = opening_chains(self.order, positions)
+        noise, index = self.realisations, order.realisation_index
+        return Chains(states, order.start, noise, index, bases, order.basis_index, order.result_index, 2)
 
 
 def realise(noise: NoiseModel, stage: int, values: Floats) -> Realisations:

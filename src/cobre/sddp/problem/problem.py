@@ -42,7 +42,7 @@ class Problem:
     initial_state: Floats
     cost_scale: float
     names: EntityNames
-    unreachable: tuple[UnreachableMinimum, ...] = ()  # minimum storages that hold at a price
+    unreachable: tuple[UnreachableMinimum, ...] = ()  # minimum storages that are soft constraints
     tree: ScenarioTree | None = None  # nodes with a value function each, where all paths take part
 
     @property
@@ -134,7 +134,7 @@ class Problem:
         return stage == self.num_stages - 1
 
     def future_weight(self, stage: int) -> float:
-        """Return the factor of the future cost to subtract from an LP's objective for the cost of the stage alone.
+        """Return the factor of the future cost to subtract from an LP's objective to get the cost of the stage.
 
         The stage's discount; 0 for the last stage, where the cost of a boundary policy belongs to the stage.
         """
@@ -194,7 +194,7 @@ def build_problem(
 def stage_plans(
     study: ResolvedStudy, noise: NoiseModel, options: PlanOptions, consumption: Floats
 ) -> tuple[list[StagePlan], tuple[UnreachableMinimum, ...]]:
-    """Return what each stage's LP is built from, and minimums that hold at a price because they are out of reach."""
+    """Return the plan of each stage's LP, and unreachable minimums, which become soft constraints."""
     last = len(study.stages) - 1
     floors = future_cost_floors(study, options)
     num_hydros = len(study.topology.downstream)

@@ -53,11 +53,11 @@ class ScenarioTree:
     def paths(self) -> Ints:
         """Return nodes (path, stage) from the root to every leaf."""
         at = np.array(self.leaves, np.int32)
-        found = [at]
+        levels = [at]
         while at[0] != 0:
             at = self.parent[at]
-            found.append(at)
-        return np.stack(found[::-1], axis=1).astype(np.int32)
+            levels.append(at)
+        return np.stack(levels[::-1], axis=1).astype(np.int32)
 
     def path_probabilities(self) -> Floats:
         """Return by leaf the probability of the path from the root to it."""
@@ -74,16 +74,16 @@ def build_tree(case: Case, noise: NoiseModel) -> ScenarioTree:
     source = {edge.target_id: edge for edge in graph.transitions}
     nodes = _in_order(graph, stages, {edge.target_id: edge.source_id for edge in graph.transitions})
     index_of = {node.id: index for index, node in enumerate(nodes)}
-    given = np.array([source[node.id].probability if node.id in source else 1.0 for node in nodes])
+    probability = np.array([source[node.id].probability if node.id in source else 1.0 for node in nodes])
     parent = np.array(
         [index_of[source[node.id].source_id] if node.id in source else NO_PARENT for node in nodes], np.int32
     )
     counts = [sum(node.stage_id == stage for node in nodes) for stage in stages]
     first = tuple(int(count) for count in np.cumsum([0, *counts]))
-    found = _NodeRealisations(case, noise, nodes, parent)
-    outcomes = tuple(found.at(stage, range(first[stage], first[stage + 1])) for stage in range(len(stages)))
+    realisations = _NodeRealisations(case, noise, nodes, parent)
+    outcomes = tuple(realisations.at(stage, range(first[stage], first[stage + 1])) for stage in range(len(stages)))
     return ScenarioTree(
-        np.array([node.id for node in nodes], np.int32), first, parent, _normalised(given, parent), outcomes
+        np.array([node.id for node in nodes], np.int32), first, parent, _normalised(probability, parent), outcomes
     )
 
 

@@ -56,7 +56,7 @@ def unreachable_minimums(
     options = plans[0].options
     if not options.keeps_initial_storage or (options.has_inflow_slack and not options.limits_inflow_slack):
         return ()
-    found: dict[int, UnreachableMinimum] = {}
+    by_hydro: dict[int, UnreachableMinimum] = {}
     start = study.initial_storage_hm3
     for stage, plan in enumerate(plans):
         low = plan.data.hydro.min_storage_hm3
@@ -65,15 +65,15 @@ def unreachable_minimums(
             most = _most_storage(plan, start, _least_inflow(noise, stage, plan), _arriving(study, stage)).min(axis=0)
             for hydro in np.flatnonzero(rises & (most < low - SMALLEST_GAP_HM3)).tolist():
                 numbers = float(start[hydro]), float(low[hydro]), float(most[hydro])
-                found.setdefault(hydro, UnreachableMinimum(hydro, stage, *numbers))
+                by_hydro.setdefault(hydro, UnreachableMinimum(hydro, stage, *numbers))
         start = np.where(plan.has_reservoir, _lowest(plan), start)
-    return tuple(found[hydro] for hydro in sorted(found))
+    return tuple(by_hydro[hydro] for hydro in sorted(by_hydro))
 
 
-def flags_of(found: Sequence[UnreachableMinimum], num_hydros: int) -> Flags:
+def flags_of(unreachable: Sequence[UnreachableMinimum], num_hydros: int) -> Flags:
     """Return by plant (N) whether its minimum holds at a price."""
     flags = np.zeros(num_hydros, np.bool_)
-    flags[[minimum.hydro for minimum in found]] = True
+    flags[[minimum.hydro for minimum in unreachable]] = True
     return flags
 
 
@@ -102,7 +102,7 @@ def _arriving(study: ResolvedStudy, stage: int) -> Floats:
 
 
 def _most_storage(plan: StagePlan, start: Floats, inflow_m3s: Floats, arriving_hm3: Floats) -> Floats:
-    """Return what each plant can hold (openings x N), hm3, when all plants upstream give all that they may.
+    """Return the largest volume of each plant (openings x N), hm3, if all plants upstream release as much as possible.
 
     Withdrawals and evaporation may be violated at a price, so that they take nothing, and bring the most.
     """

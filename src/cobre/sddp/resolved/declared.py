@@ -37,7 +37,7 @@ class ServiceTimes:
         self._exit = indices(entities, lambda entity: _or(entity.exit_stage_id, limits.max))
 
     def at(self, stage_id: int) -> Flags:
-        """Return which entities have entered and not left, as `is_in_service` says of one."""
+        """Return the entities in service, like `is_in_service` for one."""
         serving: Flags = (self._entry <= stage_id) & (stage_id < self._exit)
         return serving
 
@@ -123,7 +123,7 @@ class OverrideRows:
         return self._columns[name]
 
     def _rows(self, name: str) -> dict[int, Indices]:
-        """Return the rows with a value in a column, by stage; found once for all stages."""
+        """Return the rows with a value in a column, by stage; computed once for all stages."""
         if name not in self._given_rows:
             rows = np.flatnonzero(~np.isnan(self._column(name)))
             rows = rows[np.argsort(self._stages[rows], kind="stable")]

@@ -124,7 +124,7 @@ class FillingPlan:
         return self._flags(position for position in self._filled if _was_filled(self._hydros[position], stage_id))
 
     def target_hm3(self, stage_id: int) -> Floats:
-        """Return by plant (N) the volume to be reached by the end of a stage, hm3; NaN where none is filled."""
+        """Return by plant (N) the volume to reach by the end of a stage, hm3; NaN for plants that are not filling."""
         targets = np.full(len(self._hydros), np.nan)
         for position in self._filled:
             targets[position] = self._target(position, stage_id)
@@ -190,7 +190,7 @@ class ProductionResolver:
 
     @cached_property
     def _mean_inflow_m3s(self) -> Mapping[int, float]:
-        """By hydro id; for planes that are fitted alone."""
+        """By hydro id; only for fitted planes."""
         return _mean_inflows(self._history)
 
     @cached_property
@@ -288,8 +288,8 @@ def _given_planes(table: Table | None, hydro: Hydro, stage: Stage) -> Floats:
     """Return planes of the stage, or those of all stages."""
     if table is None:
         raise NoProductivityError(f"no planes are given for hydro {hydro.id} ({hydro.name})")
-    for wanted in (stage.id, ABSENT_ID):
-        rows = (table["hydro_id"] == hydro.id) & (table["stage_id"] == wanted)
+    for stage_id in (stage.id, ABSENT_ID):
+        rows = (table["hydro_id"] == hydro.id) & (table["stage_id"] == stage_id)
         if rows.any():
             kappa = np.where(np.isnan(table["kappa"][rows]), 1.0, table["kappa"][rows])
             slopes = [table[name][rows] for name in ("gamma_v", "gamma_q", "gamma_s")]
@@ -388,7 +388,7 @@ class HydroResolver:
 
 
 def _declared(hydros: Sequence[Hydro]) -> dict[str, Floats]:
-    """Return what files of entities say, by the names of override columns."""
+    """Return the values of entity files, by the names of override columns."""
     return {
         "min_outflow_m3s": numbers(hydros, lambda hydro: hydro.outflow.min_outflow_m3s),
         "max_outflow_m3s": numbers(hydros, _max_outflow),

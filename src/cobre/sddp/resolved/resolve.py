@@ -23,7 +23,7 @@ from cobre.sddp.resolved.state_slots import CommitmentResolver, TransitResolver
 
 
 def resolve(case: Case, later_hours: Sequence[float] = (), report: StepReporter = no_report) -> ResolvedStudy:
-    """Resolve all stages of a case that was found valid, each with every cascade applied.
+    """Resolve all stages of a valid case, each with every cascade applied.
 
     later_hours: of the periods after the study for which a boundary policy values water in transit.
     """
@@ -90,9 +90,9 @@ def _initial_storage(case: Case) -> Floats:
     from the beginning starts within its own limits; validation warns where that changes a number.
     """
     conditions = case.initial_conditions
-    given = {**conditions.filling_storage_hm3, **conditions.storage_hm3}
+    storage = {**conditions.filling_storage_hm3, **conditions.storage_hm3}
     hydros = case.system.hydros
-    volumes = np.array([given.get(hydro.id, 0.0) for hydro in hydros], dtype=np.float64)
+    volumes = np.array([storage.get(hydro.id, 0.0) for hydro in hydros], dtype=np.float64)
     if case.format_version != "0.19":
         return volumes
     low = np.array([hydro.reservoir.min_storage_hm3 for hydro in hydros])

@@ -48,7 +48,7 @@ class CommitmentResolver:
         return np.array([self._committed(by_position[slot.entity], slot.distance - 1) for slot in slots], np.float64)
 
     def of(self, stage: int) -> CommitmentNumbers:
-        """Return what a stage (from 0) delivers and decides."""
+        """Return the deliveries and decisions of a stage (from 0)."""
         count = len(self.decided)
         is_committed = np.zeros(len(self._positions), bool)
         for plant in self._plants:
@@ -69,9 +69,9 @@ class CommitmentResolver:
 
     def _slots(self, *, is_decided: bool) -> Iterator[tuple[Anticipation, StateSlot]]:
         for plant in self._plants:
-            chosen = plant.decided_distances
+            distances = plant.decided_distances
             for distance in range(1, plant.distances + 1):
-                if (distance in chosen) == is_decided:
+                if (distance in distances) == is_decided:
                     yield plant, StateSlot(COMMITMENT, self._positions[plant.thermal.id], distance)
 
     def _committed(self, plant: Anticipation, delivery: int) -> float:
@@ -136,7 +136,7 @@ class TransitResolver:
         return np.array([volumes[slot.entity, slot.distance - 1] for slot in slots], np.float64)
 
     def of(self, stage: int) -> TransitNumbers:
-        """Return what a stage (from 0) releases and receives."""
+        """Return the releases and arrivals of a stage (from 0)."""
         periods = len(self._axis.blocks[stage].lengths)
         at_once = np.zeros((len(self._arcs), periods, periods))
         later = np.zeros((len(self._arcs), periods, len(self.decided)))
@@ -165,18 +165,18 @@ class TransitResolver:
         for hydro_id, target in self._positions.items():
             arcs = [arc for arc in self._arcs if arc.downstream_id == hydro_id]
             decided = {distance for arc in arcs for distance in self._distances[arc]}
-            known = decided | {distance for arc in arcs for distance in self._past_distances(arc)}
-            for distance in range(1, max(known, default=0) + 1):
+            distances = decided | {distance for arc in arcs for distance in self._past_distances(arc)}
+            for distance in range(1, max(distances, default=0) + 1):
                 if (distance in decided) == is_decided:
                     yield StateSlot(IN_TRANSIT, target, distance)
 
     def _distances_of(self, arc: TravelArc) -> set[int]:
-        """Return how many stages later water arrives that some stage releases."""
-        found = set()
+        """Return the delays, in stages, after which water released in some stage arrives."""
+        distances = set()
         for stage in range(len(self._axis.blocks)):
             arrives = np.flatnonzero(self._axis.shares(stage, arc.hours).any(axis=0)) - stage
-            found |= {int(distance) for distance in arrives if distance > 0}
-        return found
+            distances |= {int(distance) for distance in arrives if distance > 0}
+        return distances
 
     def _past_distances(self, arc: TravelArc) -> set[int]:
         hits = [np.flatnonzero(self._axis.past_hours(release, arc.hours)) for release in self._past(arc)]

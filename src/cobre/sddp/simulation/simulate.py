@@ -202,7 +202,7 @@ class SimulationOutcome:
     ) -> "SimulationOutcome":
         """Compute mean and deviation, added in the order of scenarios.
 
-        probabilities: of the scenarios, where they are all paths of a tree; None: a sample.
+        probabilities: of the scenarios, if they are all paths of a tree; None: a sample.
         """
         if probabilities is None:
             mean, std = mean_and_std(costs.tolist())

@@ -140,16 +140,16 @@ MIN_PER_RANK = 4
 
 
 def scenarios_per_chunk(extractors: tuple[StageExtractor, ...]) -> int:
-    """Return how many scenarios a sink gets at once. It depends on the study alone, so digests do not on ranks."""
+    """Return the number of scenarios that a sink gets at once. Independent of ranks, so digests are, too."""
     bytes_per_scenario = 8 * sum(extractor.width for extractor in extractors)
     return min(MAX_SCENARIOS, max(MIN_SCENARIOS, BYTES_PER_CHUNK // max(1, bytes_per_scenario)))
 
 
 def scenarios_per_wave(extractors: tuple[StageExtractor, ...], chunk: int, ranks: int) -> int:
-    """Return how many scenarios are simulated at once: memory grows with them, and every rank should have some."""
+    """Return the number of scenarios simulated at once: memory grows with it, and every rank should have some."""
     bytes_per_scenario = 8 * max(extractor.width for extractor in extractors)
     fitting = max(MIN_SCENARIOS, BYTES_PER_STAGE // max(1, bytes_per_scenario))
-    return max(MIN_PER_RANK * (ranks - 1), min(chunk, fitting))  # alone, a rank has all of them anyway
+    return max(MIN_PER_RANK * (ranks - 1), min(chunk, fitting))  # a single rank has all of them anyway
 
 
 class TableLayout:
@@ -206,7 +206,7 @@ class StoredNumbers(Protocol):
 class Spool:
     """Numbers of consecutive scenarios, by stage; within a stage column after column.
 
-    file: where they go, or where another process has put them; None: they stay in memory.
+    file: their file, perhaps written by another process; None: they stay in memory.
     """
 
     def __init__(self, scenarios: range, extractors: tuple[StageExtractor, ...], file: BinaryIO | None) -> None:
@@ -229,9 +229,9 @@ class Spool:
         if self._file is None:
             self._kept.append(part)
             return
-        left = part.data.cast("B")
-        while left:
-            left = left[self._file.write(left) :]
+        unwritten = part.data.cast("B")
+        while unwritten:
+            unwritten = unwritten[self._file.write(unwritten) :]
 
     def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
         """Return part of a column: scenarios x `rows`. at: numbers of the stage that come before it."""
@@ -319,7 +319,7 @@ class ScenarioColumns(Mapping[str, Ints | Floats]):
 
 
 class Sink(Protocol):
-    """Receives the rows of a simulation; called on rank 0 alone."""
+    """Receives the rows of a simulation; called only on rank 0."""
 
     def write(self, table: str, columns: ScenarioColumns) -> None:
         """Take rows of a table; rows of later scenarios come after those of earlier ones.

@@ -69,7 +69,7 @@ class StageOutcome:
         return len(self.total_cost)
 
     def values(self, columns: Indices) -> Floats:
-        """Return decisions, S x the shape of the columns; 0 where a stage has no such decision."""
+        """Return decisions, S x the shape of the columns; 0 if a stage has no such decision."""
         return self.decisions[:, columns]
 
     def duals(self, rows: Indices) -> Floats:
@@ -100,8 +100,8 @@ def running_sum(values: Floats) -> Floats:
 def sum_into(values: Floats, owner: Indices, count: int) -> Floats:
     """Sum S x F x K into S x `count` x K by the owner of each F, in order; owner -1 is left out."""
     total = np.zeros((count, values.shape[0], values.shape[2]))
-    known = owner >= 0
-    np.add.at(total, owner[known], np.moveaxis(values, 1, 0)[known])
+    has_owner = owner >= 0
+    np.add.at(total, owner[has_owner], np.moveaxis(values, 1, 0)[has_owner])
     return np.moveaxis(total, 0, 1)
 
 
@@ -344,7 +344,7 @@ def _lanes(lp: StageLp) -> list[int]:
 
 
 def _shown(lp: StageLp) -> list[int]:
-    """Return decisions within the study, where a plant has one alone."""
+    """Return decisions within the study of plants that have a single one."""
     numbers, slots = lp.plan.data.commitment, lp.plan.layout.decided_of(COMMITMENT)
     inside = [lane for lane in np.flatnonzero(numbers.is_decided).tolist() if not numbers.is_after_study[lane]]
     owners = [slots[lane].entity for lane in inside]
@@ -352,7 +352,7 @@ def _shown(lp: StageLp) -> list[int]:
 
 
 def _committed(outcome: StageOutcome) -> Floats:
-    """Return S x J: commitments of earlier stages for this one; 0 where an anticipated plant is dispatched normally."""
+    """Return S x J: commitments of earlier stages for this one; 0 for plants that are dispatched normally."""
     plan = outcome.lp.plan
     values = np.full((outcome.scenarios, len(plan.data.commitment.is_committed)), np.nan)
     slots = (*plan.layout.decided, *plan.layout.passed)
@@ -488,7 +488,7 @@ def violation_rows(lp: StageLp) -> StageRows:
 
 
 def read_violations(outcome: StageOutcome) -> ColumnsByName:
-    """Return how far a constraint is from its one bound; with two, negative where it exceeds the upper one."""
+    """Return the distance of a constraint from its bound; with two bounds, negative if it exceeds the upper one."""
     slacks = outcome.lp.generic_slacks
     both = outcome.values(slacks)
     rows = outcome.lp.plan.data.generic_rows

@@ -16,14 +16,14 @@ from cobre.io.storage.confined import create_file, remove_file
 from cobre.sddp.ranks import WorkSplit, count_sharing_memory, gather_rows
 from cobre.sddp.simulation.spool import JoinedNumbers, Spool, StageExtractor, StoredNumbers
 
-# Results of all ranks, stage by stage, for rank 0 alone.
+# Results of all ranks, stage by stage, for rank 0.
 
 
 class Collector:
     """Sends rows of numbers from all ranks to rank 0. Collective: every rank makes every call.
 
-    memory: where all ranks see what each writes; without it rows are gathered, which brings them to all ranks.
-    max_numbers: that all ranks together bring at once.
+    memory: shared by all ranks; without it rows are gathered on all ranks.
+    max_numbers: maximum of all ranks' numbers together.
     """
 
     def __init__(self, comm: Communicator, memory: SharedMemoryProvider | None, max_numbers: int) -> None:
@@ -51,9 +51,9 @@ class Collector:
     ) -> None:
         width = own.shape[1]
         start = self._turn * self._half
-        mine = split.block(self._comm.rank)
-        if mine:
-            first, last = start + mine.start * width, start + mine.stop * width
+        block = split.block(self._comm.rank)
+        if block:
+            first, last = start + block.start * width, start + block.stop * width
             region.as_mut_array(first, last)[:] = own.reshape(-1)
         region.fence(label=label)
         if self._comm.rank == 0:
@@ -70,7 +70,7 @@ class Collector:
 
 
 class CommonFolder:
-    """Files that other ranks write and rank 0 reads; their names belong to this run alone."""
+    """Files that other ranks write and rank 0 reads; their names are unique to this run."""
 
     def __init__(self, folder: Path, prefix: str) -> None:
         self._folder = folder

@@ -76,7 +76,7 @@ class TrainingState:
     began: float = field(default_factory=time.monotonic)
 
     def mark(self) -> StateMark:
-        """Return what `restore` needs to drop the next iteration."""
+        """Return the state that `restore` needs to drop the next iteration."""
         draws = self.risk_draws
         return StateMark(
             cuts=self.pool.count,
@@ -102,8 +102,8 @@ class TrainingState:
 class TrainingContext:
     """What is fixed for a training run, with the state that iterations change and the meter of the present one.
 
-    split: of the forward passes over ranks. team: the ranks that solve together with this one. failure_folder: where an
-    LP is saved that cannot be solved; None: nowhere.
+    split: the split of the forward passes over ranks. team: the ranks that solve together with this one.
+    failure_folder: where an LP is saved that cannot be solved; None: nowhere.
     """
 
     comm: Communicator

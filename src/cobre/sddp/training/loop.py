@@ -327,8 +327,8 @@ def _reasons(
     simulated: Floats | None = None,
     bounds: Sequence[UpperBound | None] | None = None,
 ) -> list[str | None]:
-    found = [None] * len(rules) if bounds is None else bounds
-    return [rule.reason_to_stop(history, simulated, bound) for rule, bound in zip(rules, found, strict=True)]
+    rule_bounds = [None] * len(rules) if bounds is None else bounds
+    return [rule.reason_to_stop(history, simulated, bound) for rule, bound in zip(rules, rule_bounds, strict=True)]
 
 
 def _gather(context: TrainingContext, rule: int, interruption: Interruption) -> Floats:

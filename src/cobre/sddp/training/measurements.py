@@ -56,7 +56,7 @@ def total_traffic(iterations: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def least_traffic(exchanged: Mapping[str, int]) -> int:
-    """Return how many of the exchanged bytes the method needs however work is split."""
+    """Return the exchanged bytes that the method needs for any split of the work."""
     return sum(nbytes for purpose, nbytes in exchanged.items() if purpose in NEEDED)
 
 

@@ -6,8 +6,8 @@ The value of a trial point is the risk-adjusted cost of all later stages there, 
 this iteration. The new cut has this value at its own trial point, so nothing more has to be solved or stored.
 
 The forward pass left the stage with a future cost: the highest of the older cuts. Its *excess* is the
-value less that cost. Cuts of a convex cost-to-go are below it, and later ones only raise it: an excess is negative
-by rounding alone. Where inflows that are truncated at zero depend on their past the cost-to-go is not convex in the
+value less that cost. Cuts of a convex cost-to-go are below it, and later ones only raise it: an excess is only negative
+by rounding. If inflows that are truncated at zero depend on their past the cost-to-go is not convex in the
 lags. Then cuts may be above the value, and the lower bound above the cost of the policy (docs/adr/0045).
 
 What the policy of the forward pass costs follows from the same numbers (docs/explanation/policy-cost.md). The backward
@@ -106,11 +106,13 @@ def _policy_costs(context: TrainingContext, paths: Paths, backward: BackwardCost
     expected = np.concatenate([np.full((1, values.shape[1]), mean), values])
     # The bias that a path's own cuts give to the opening that it drew is not chance: without them all are alike.
     own_bias = _own_cut_bias(context, paths, backward, values, paths.objective[:, own], np.stack(drawn))
-    chosen = [openings[own] for openings in paths.drawn]
-    shares = np.stack([np.full(len(opening), 1.0 / count) for opening, count in zip(chosen, counts, strict=True)])
+    drawn_openings = [openings[own] for openings in paths.drawn]
+    shares = np.stack(
+        [np.full(len(opening), 1.0 / count) for opening, count in zip(drawn_openings, counts, strict=True)]
+    )
     if draws is not None:
-        shares = draws.weights_of(chosen, weights)
-        ratios = draws.ratios(context.team_paths[own], shares, chosen)
+        shares = draws.weights_of(drawn_openings, weights)
+        ratios = draws.ratios(context.team_paths[own], shares, drawn_openings)
         before = np.concatenate([np.ones_like(ratios[:1]), ratios[:-1]])
         residual, expected = ratios * (residual + own_bias), before * (expected - shares * own_bias)
     else:

@@ -78,8 +78,10 @@ class VisitedStates:
         first, chunk = self._room(split.total), len(self._rows) - 1
         if self._pool.is_shared_by_all_ranks:
             block = split.block(comm.rank)
-            for stage_start, kept in enumerate(self._entries):
-                self._writable[stage_start][chunk][first + block.start : first + block.stop] = own[stage_start][:, kept]
+            for stage_start, entries in enumerate(self._entries):
+                self._writable[stage_start][chunk][first + block.start : first + block.stop] = own[stage_start][
+                    :, entries
+                ]
         else:
             for stage_starts in self._in_messages(split.total):
                 columns = [own[stage_start][:, self._entries[stage_start]] for stage_start in stage_starts]
@@ -110,7 +112,7 @@ class VisitedStates:
         self.iterations = [stored.count // iterations] * iterations
 
     def states(self, stage_start: int, entries: Indices) -> Floats:
-        """Return all kept states of a stage start, restricted to some of the kept entries; empty where none is kept."""
+        """Return all kept states of a stage start, restricted to some of the kept entries; empty if none is kept."""
         if not self._entries:
             return np.zeros((0, len(entries)))
         parts = self.views(stage_start)
@@ -120,9 +122,9 @@ class VisitedStates:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def recent_states(self, stage_start: int, entries: Indices) -> Floats:
-        """Return what `states` does, for the iterations of the window alone."""
-        found = self.states(stage_start, entries)
-        return found[len(found) - self._recent :]
+        """Return the `states` of the iterations of the window."""
+        states = self.states(stage_start, entries)
+        return states[len(states) - self._recent :]
 
     def views(self, stage_start: int) -> list[Floats]:
         """Return all kept states of a stage start without a copy, chunk by chunk."""
@@ -131,8 +133,10 @@ class VisitedStates:
     def tables(self) -> Iterator[Floats]:
         """Yield the states of each iteration: paths x (stage starts x entries)."""
         for start, stop in pairwise(np.cumsum([0, *self.iterations]).tolist()):
-            kept = [self.states(stage_start, entries)[start:stop] for stage_start, entries in enumerate(self._entries)]
-            yield np.concatenate(kept, axis=1)
+            columns = [
+                self.states(stage_start, entries)[start:stop] for stage_start, entries in enumerate(self._entries)
+            ]
+            yield np.concatenate(columns, axis=1)
 
     def close(self) -> None:
         """Release the shared memory."""
@@ -153,7 +157,7 @@ class VisitedStates:
             self._writable.append([])
 
     def _room(self, states: int) -> int:
-        """Return the first row of an iteration's states in the last chunk, which has room for all of them."""
+        """Return the first row of an iteration's states in the last chunk, which can hold all of them."""
         if not self._rows or self._rows[-1] + states > len(self._chunks[0][-1]):
             self._grow(states)
         return self._rows[-1]
@@ -214,13 +218,13 @@ class VisitedStates:
 
 
 def _chunk_iterations(kept: int, iteration_bytes: int) -> int:
-    """Return for how many iterations the next chunk has room, when `kept` are stored."""
+    """Return the number of iterations that the next chunk can hold, when `kept` are stored."""
     most = max(1, MAX_CHUNK_BYTES // max(1, iteration_bytes))
     return min(most, 1 + kept // 4)
 
 
 def iterations_in_memory(iterations: int, iteration_bytes: int, window: int | None = None) -> int:
-    """Return how many iterations memory has room for after `iterations` of a run; it changes by whole chunks."""
+    """Return the number of iterations that the memory allocated after `iterations` can hold; it grows by chunks."""
     rooms, filled = [0], [0]
     for _ in range(iterations):
         if filled[-1] == rooms[-1]:
@@ -250,13 +254,13 @@ class StoredStates:
         return self.numbers // int(self.kept.sum())
 
     def states(self, stage_start: int) -> Floats | None:
-        """Return states of a stage start with all entries, 0 where not kept; None on ranks that need not write them."""
+        """Return states of a stage start with all entries, 0 if not kept; None on ranks that need not write them."""
         before, width = int(self.kept[:stage_start].sum()), int(self.kept[stage_start].sum())
-        found = self.read(self.count * before, self.count * width)
-        if found is None:
+        numbers = self.read(self.count * before, self.count * width)
+        if numbers is None:
             return None
         table = np.zeros((self.count, self.kept.shape[1]))
-        table[:, self.kept[stage_start] == 1] = found.reshape(self.count, width)
+        table[:, self.kept[stage_start] == 1] = numbers.reshape(self.count, width)
         return table
 
 

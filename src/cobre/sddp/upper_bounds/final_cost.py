@@ -35,8 +35,8 @@ def final_policy_cost(context: TrainingContext, outcome: TrainingOutcome) -> Pol
     paths = min(MAX_FINAL_PATHS, int(FINAL_SHARE * sum(record.solves for record in outcome.history)) // openings)
     if paths < MIN_FINAL_PATHS:
         return last.policy_cost
-    drawn = sample_paths(context, Draw(paths, last.iteration))
-    sample = CostSample.of((drawn.lower_bound + drawn.excess).tolist())
+    paths_of_policy = sample_paths(context, Draw(paths, last.iteration))
+    sample = CostSample.of((paths_of_policy.lower_bound + paths_of_policy.excess).tolist())
     if not context.problem.is_risk_neutral:  # likelihood ratios of the paths of training spread far more than costs
         return sampled_cost(sample, is_estimate=True)
     similar_iterations = [record for record in outcome.history if _has_similar_bound(record, last)]

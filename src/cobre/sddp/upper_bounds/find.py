@@ -110,19 +110,19 @@ def _simulate_sample(
     visited, scale = [], problem.cost_scale
     for stage in range(problem.num_stages):
         visited.append(states)
-        found = solve_all_openings(context, stage, states)
-        weights = risk_into(problem, stage).weights(found.costs)
-        risk = weighted(weights, found.costs)
+        solved = solve_all_openings(context, stage, states)
+        weights = risk_into(problem, stage).weights(solved.costs)
+        risk = weighted(weights, solved.costs)
         if stage == 0:
             lower = risk * problem.cost_scale
         else:
             more = risk - expected
             excess = excess + scale * (more if growth is None else np.maximum(more, 0.0))
         draws = draw.at(stage)[own.start : own.stop]
-        chosen = _choose(weights if is_weighted else np.full_like(found.costs, 1.0 / found.costs.shape[1]), draws)
+        opening = _choose(weights if is_weighted else np.full_like(solved.costs, 1.0 / solved.costs.shape[1]), draws)
         rows = np.arange(len(own))
-        states = np.ascontiguousarray(found.leaving[rows, chosen])
-        expected = found.future[rows, chosen]
+        states = np.ascontiguousarray(solved.leaving[rows, opening])
+        expected = solved.future[rows, opening]
         scale = scale * float(problem.discounts[stage])
         if growth is not None:
             scale = scale * growth[stage]
@@ -159,8 +159,8 @@ def policy_cost(context: TrainingContext) -> float:
         return value_on_nodes(context, problem.tree)
     states, costs = problem.initial_state[None], []
     for stage in range(problem.num_stages):
-        states, found = _solve_nodes(context, stage, states)
-        costs.append(found)
+        states, stage_costs = _solve_nodes(context, stage, states)
+        costs.append(stage_costs)
     return _folded(problem, costs) * problem.cost_scale
 
 
@@ -168,11 +168,11 @@ def _solve_nodes(context: TrainingContext, stage: int, states: Floats) -> tuple[
     """Return the states that leave the nodes of a stage, and stage costs without the future: states x openings."""
     split = WorkSplit(len(states), context.comm.size)
     own = split.block(context.comm.rank)
-    found = solve_all_openings(context, stage, states[own.start : own.stop])
-    rows = np.concatenate([found.stage_costs[:, :, None], found.leaving], axis=2)
+    solved = solve_all_openings(context, stage, states[own.start : own.stop])
+    rows = np.concatenate([solved.stage_costs[:, :, None], solved.leaving], axis=2)
     openings, width = rows.shape[1:]
-    gathered = context.gather(split, rows.reshape(len(own), openings * width), "nodes of a stage")
-    table = gathered.reshape(len(states), openings, width)
+    table_rows = context.gather(split, rows.reshape(len(own), openings * width), "nodes of a stage")
+    table = table_rows.reshape(len(states), openings, width)
     return np.ascontiguousarray(table[:, :, 1:].reshape(-1, width - 1)), table[:, :, 0].copy()
 
 
@@ -249,11 +249,11 @@ def _sampled(context: TrainingContext, plan: BoundPlan, iteration: int) -> Upper
     paths = sample_paths(context, draw)
     mean, half_width = mean_with_half_width(paths.excess.tolist(), plan.confidence)
     lower = paths.lower_bound
-    found = UpperBound(BoundMethod.SAMPLED, lower + mean, lower, half_width, plan.confidence, plan.paths)
+    bound = UpperBound(BoundMethod.SAMPLED, lower + mean, lower, half_width, plan.confidence, plan.paths)
     if context.problem.is_risk_neutral:
-        return found
+        return bound
     excess = bounding_excess(context, draw)
     at_most = None
     if excess is not None:
         at_most = lower + sum_in_order(mean_with_half_width(excess.tolist(), plan.confidence))
-    return replace(found, is_estimate=True, at_most=at_most)
+    return replace(bound, is_estimate=True, at_most=at_most)

@@ -141,7 +141,7 @@ class _InnerBuilder:
         return np.cumsum(lengths), index, value
 
     def _inputs(self) -> Iterator[tuple[int, int, float]]:
-        """Return how known inputs move the rows: row, input, factor."""
+        """Return the effect of known inputs on rows: row, input, factor."""
         program = self.program
         lags, first = program.num_lags * program.num_hydros, program.num_decided
         for row, component in enumerate(self.components.tolist()):
@@ -149,8 +149,8 @@ class _InnerBuilder:
             if first <= component < first + lags:
                 terms = self._lag_terms(component - first)
             elif component >= first + lags:
-                taken = int(program.passed_from[component - first - lags])
-                terms = {} if taken < 0 else {self._input_of(taken): 1.0}
+                source = int(program.passed_from[component - first - lags])
+                terms = {} if source < 0 else {self._input_of(source): 1.0}
             else:
                 terms = {}
             for at, by in terms.items():
@@ -161,8 +161,8 @@ class _InnerBuilder:
         program = self.program
         number, hydro = divmod(lag, program.num_hydros)
         if len(program.lag_from):
-            taken, share = int(program.lag_from[number]), float(program.lag_share[number])
-            terms = {} if taken < 0 else {self._lag_input(taken * program.num_hydros + hydro): 1.0}
+            source, share = int(program.lag_from[number]), float(program.lag_share[number])
+            terms = {} if source < 0 else {self._lag_input(source * program.num_hydros + hydro): 1.0}
             return terms | ({program.num_decided + hydro: share} if share else {})
         if number == 0:
             return {program.num_decided + hydro: 1.0}
@@ -222,11 +222,11 @@ def boxes(problem: Problem, visited: Floats) -> list[Box]:
 
     visited: states that entered the stages (stage, path, component).
     """
-    found = [Box(problem.initial_state, problem.initial_state)]
+    boxes = [Box(problem.initial_state, problem.initial_state)]
     for stage in range(problem.num_stages - 1):
-        after = _after(problem.stages[stage].program, found[-1], problem.openings[stage].realisations.inflow_m3s)
-        found.append(_finite(after, visited[stage + 1]).around(visited[stage + 1]))
-    return found
+        after = _after(problem.stages[stage].program, boxes[-1], problem.openings[stage].realisations.inflow_m3s)
+        boxes.append(_finite(after, visited[stage + 1]).around(visited[stage + 1]))
+    return boxes
 
 
 def corners(box: Box, relevant: Flags) -> Floats:
@@ -273,8 +273,10 @@ def _finite(box: Box, visited: Floats) -> Box:
 def state_variables(problem: Problem) -> int:
     """Count the components of the state that some cost-to-go depends on."""
     programs = [stage.program for stage in problem.stages]
-    read = np.any(stored_components(programs, is_priced=False)[:-1], axis=0) if len(programs) > 1 else np.zeros(0, bool)
-    return int(read.sum())
+    is_read = (
+        np.any(stored_components(programs, is_priced=False)[:-1], axis=0) if len(programs) > 1 else np.zeros(0, bool)
+    )
+    return int(is_read.sum())
 
 
 # How steep the cost-to-go can be: proven from what every stage can always do, whatever it decided.
@@ -311,8 +313,8 @@ def slopes_before(problem: Problem, solver: LpSolver, number: int, stage: int, l
     solver.load(number, directions)
     zero_noise = _zero_realisation(problem.openings[stage].realisations)
     changes = with_lags(program, np.concatenate([np.eye(dimension), -np.eye(dimension)]))
-    found = np.array([_least_cost(solver, number, directions, change[None], zero_noise) for change in changes])
-    return Slopes(found[:dimension], found[dimension:])
+    slopes = np.array([_least_cost(solver, number, directions, change[None], zero_noise) for change in changes])
+    return Slopes(slopes[:dimension], slopes[dimension:])
 
 
 def _zero_realisation(usual: Realisations) -> Realisations:
@@ -338,7 +340,7 @@ def _directions(program: StageProgram) -> StageProgram:
 
 
 def _without_corrections(corrections: Corrections | None) -> Corrections | None:
-    """Fix corrections at zero: they follow from negative inflows alone, not from changes of the state."""
+    """Fix corrections at zero: they only follow from negative inflows, not from changes of the state."""
     return None if corrections is None else replace(corrections, factor=np.zeros_like(corrections.factor))
 
 
@@ -420,7 +422,7 @@ def inner_bound(context: TrainingContext, visited: Floats) -> tuple[float, int]:
 
 
 class _Sweep:
-    """Backward sweep through the stages. future: of the current stage; None: the last one."""
+    """Backward sweep through the stages. future: the future of the current stage; None after the last one."""
 
     def __init__(self, context: TrainingContext, visited: Floats) -> None:
         problem, boundary = context.problem, context.pool.boundary
@@ -484,7 +486,7 @@ class _Sweep:
         return batch.objective.reshape(len(states), opening.count)
 
     def _agreed(self, slopes: Slopes) -> Slopes:
-        """Broadcast the slopes of rank 0: solves that fail on one rank alone must not make ranks differ."""
+        """Broadcast the slopes of rank 0: a solve that fails on a single rank must not make ranks differ."""
         both = np.concatenate([slopes.up, slopes.down])
         self.context.comm.broadcast(both, 0, label="slopes of the cost-to-go")
         return Slopes(*np.split(both, 2))

@@ -4,9 +4,9 @@ Orders come from the periodic partial autocorrelations: the largest one that is 
 first coefficient is negative is dropped, and one through which past inflow would work with a negative sign (the
 contributions of Maceira and Damazio) is fitted again with a smaller order.
 
-With a yearly component the mean of the last year stands beside the lags in the Yule-Walker equations, and partial
+With a yearly component the mean of the last year is added to the lags in the Yule-Walker equations, and partial
 correlations are taken given it. Then at least one lag is kept. When a negative first coefficient drops the lags, the
-yearly coefficient stays as it was fitted beside them in the first fit of a season, and is fitted alone in a later one.
+yearly coefficient of the first fit of a season is kept, and is fitted without lags in a later one.
 A season before which only one year is known is white noise.
 This matches the Rust implementation, whose results we reproduce.
 """
@@ -120,15 +120,15 @@ def fitted_terms(
     annual = annual_statistics(observations) if config.order_selection == "pacf_annual" else None
     fits = fit_hydros(_sample(statistics, annual, config.max_order), config.max_order, config.max_coefficient_magnitude)
     coefficients, yearly = fits.coefficients, fits.yearly
-    nothing = np.zeros((seasons, hydros))
-    mean, std = (nothing, nothing) if annual is None else (annual.mean, annual.std)
+    zeros = np.zeros((seasons, hydros))
+    mean, std = (zeros, zeros) if annual is None else (annual.mean, annual.std)
     ratios = residual_deviations(statistics, annual, coefficients, yearly)
     rows = [TermsRow(*of_season) for of_season in zip(coefficients, yearly, std, ratios, mean, strict=True)]
     return AutoregressiveTerms(tuple(rows[at] for at in cycle.stage_positions), {}, dict(enumerate(rows)), HISTORY_FILE)
 
 
 def annual_statistics(observations: Observations) -> SampleStatistics:
-    """Return statistics of the mean of the last twelve months, beside the season that follows, where known."""
+    """Return statistics of the mean of the last twelve months, aligned with the season that follows, where known."""
     years, seasons, hydros = observations.values.shape
     if seasons != MONTHS_PER_YEAR:
         raise NoiseModelError(CONFIG_FILE, "estimation, order_selection", "pacf_annual needs twelve monthly seasons")
@@ -159,8 +159,8 @@ def _with_last_year(statistics: SampleStatistics, annual: SampleStatistics, seas
     history ends within a year.
     """
     lagged, yearly = statistics.lagged(season, lag), annual.standardised[:, season]
-    known = ~(np.isnan(lagged) | np.isnan(yearly))
-    total = ordered_sum(np.where(known, lagged * yearly, 0.0))
+    is_known = ~(np.isnan(lagged) | np.isnan(yearly))
+    total = ordered_sum(np.where(is_known, lagged * yearly, 0.0))
     observed = statistics.count[(season - lag) % len(statistics.count)]
     result: Floats = np.clip(total / np.maximum(observed, 1), -1.0, 1.0)
     return result
@@ -180,13 +180,13 @@ def notes_on_kinds(case: Case, statistics: SampleStatistics, cycle: SeasonCycle)
     of_study = sorted(set(cycle.stage_positions))
     for index, hydro in enumerate(case.system.hydros):
         for kind, is_so, text in texts:
-            found = [str(cycle.seasons[position].id) for position in of_study if is_so[position, index]]
-            if found:
+            season_ids = [str(cycle.seasons[position].id) for position in of_study if is_so[position, index]]
+            if season_ids:
                 yield NoiseNote(
                     kind,
                     HISTORY_FILE,
                     f"hydro_id {hydro.id} ({hydro.name})",
-                    f"{'season' if len(found) == 1 else 'seasons'} {', '.join(found)}: {text}",
+                    f"{'season' if len(season_ids) == 1 else 'seasons'} {', '.join(season_ids)}: {text}",
                 )
 
 
@@ -198,17 +198,17 @@ def notes_on_short_history(
         return
     is_short = (annual_statistics(observations).std == 0.0) & (statistics.std > 0.0)
     for index, hydro in enumerate(case.system.hydros):
-        found = [
+        season_ids = [
             str(cycle.seasons[position].id)
             for position in sorted(set(cycle.stage_positions))
             if is_short[position, index]
         ]
-        if found:
+        if season_ids:
             yield NoiseNote(
                 "inflows-without-memory",
                 HISTORY_FILE,
                 f"hydro_id {hydro.id} ({hydro.name})",
-                f"{'season' if len(found) == 1 else 'seasons'} {', '.join(found)}: the mean of the year before is "
-                "known only once, so that the inflow is white noise, without memory (give a longer history, or set "
-                "estimation.order_selection to pacf)",
+                f"{'season' if len(season_ids) == 1 else 'seasons'} {', '.join(season_ids)}: the mean of the year "
+                "before is known only once, so that the inflow is white noise, without memory (give a longer history, "
+                "or set estimation.order_selection to pacf)",
             )

@@ -63,23 +63,23 @@ def _notes(case: Case, missing: Flags) -> Iterator[NoiseNote]:
 def _is_read(psi: Floats) -> Flags:
     """Return whether some stage's inflow depends on a lag from before the study: stage t reads it at lag l + t."""
     stages, order, hydros = psi.shape
-    read = np.zeros((order, hydros), dtype=np.bool_)
+    is_read = np.zeros((order, hydros), dtype=np.bool_)
     for stage in range(min(stages, order)):
-        read[: order - stage] |= psi[stage, stage:] != 0.0
-    return read
+        is_read[: order - stage] |= psi[stage, stage:] != 0.0
+    return is_read
 
 
 def _windows_by_hydro(case: Case, since: date) -> dict[int, list[Sequence[InflowWindow]]]:
     """Return by hydro recent observations, which take precedence, then the history since a day."""
-    found: dict[int, list[Sequence[InflowWindow]]] = {}
+    windows: dict[int, list[Sequence[InflowWindow]]] = {}
     recent = case.initial_conditions.recent_observations
     history = history_windows(case)
     own: dict[int, list[InflowWindow]] = {}
     for item in recent:
         own.setdefault(item.hydro_id, []).append(InflowWindow(item.start_date, item.end_date, item.value_m3s))
     for hydro in case.system.hydros:
-        found[hydro.id] = [sorted(own.get(hydro.id, [])), history.get(hydro.id, NO_WINDOWS).since(since)]
-    return found
+        windows[hydro.id] = [sorted(own.get(hydro.id, [])), history.get(hydro.id, NO_WINDOWS).since(since)]
+    return windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,9 @@ class KnownPast:
         return max(0, (end - start).days) if is_known else 0
 
     def means(self, period: tuple[date, date], lag: int, is_read: Flags) -> Floats:
-        """Return the mean inflow of every hydro over the days before the study; 0 where it is unknown and not read."""
+        """Return the mean inflow of every hydro over the days before the study; 0 if it is unknown and not read."""
         start, end = period[0], min(period[1], self._start)
-        found = np.zeros(len(self._days))
+        means = np.zeros(len(self._days))
         for index, (hydro, days) in enumerate(zip(self._hydros, self._days, strict=True)):
             value = days.mean(start, end)
             if value is None and is_read[index]:
@@ -159,8 +159,8 @@ class KnownPast:
                     raise error
                 text = f"{error.problem}; taken as 0"
                 self.notes.append(NoiseNote("lags-taken-as-zero", error.file, error.where, text))
-            found[index] = 0.0 if value is None else value
-        return found
+            means[index] = 0.0 if value is None else value
+        return means
 
 
 # The memory of inflows as a state: one slot for each season that some later stage still reads.
@@ -184,15 +184,15 @@ class LagSteps:
 
 
 def next_lags(steps: LagSteps | None, stage: int, slots: Floats, inflow: Floats) -> Floats:
-    """Return what slots (slot, ..., hydro) hold after a stage with some inflows (..., hydro).
+    """Return the content of slots (slot, ..., hydro) after a stage with some inflows (..., hydro).
 
     steps: None if slots are lags, which move on by one lag.
     """
     if steps is None:
         return np.concatenate([inflow[None], slots[:-1]]) if len(slots) else slots
     by_slot = (-1, *[1] * inflow.ndim)
-    taken, share = steps.taken_from[stage], steps.inflow_share[stage]
-    following: Floats = slots[taken] * (taken >= 0).reshape(by_slot) + share.reshape(by_slot) * inflow
+    source, share = steps.taken_from[stage], steps.inflow_share[stage]
+    following: Floats = slots[source] * (source >= 0).reshape(by_slot) + share.reshape(by_slot) * inflow
     return following
 
 
@@ -200,7 +200,7 @@ def next_lags(steps: LagSteps | None, stage: int, slots: Floats, inflow: Floats)
 class LagSlots:
     """Coefficients (stage, slot, hydro) in place of (stage, lag, hydro), how slots change, and what they start from.
 
-    `first`: what each slot holds before the first stage, and the share of its mean that is known there; None: nothing.
+    `first`: the content of each slot before the first stage, and the share of its mean that is known; None if empty.
     """
 
     psi: Floats
@@ -213,7 +213,7 @@ def lag_slots(
 ) -> LagSlots:
     """Return slots for a model with coefficients `psi` (stage, lag, hydro).
 
-    days_observed: how many days of an occurrence are known from before the study. end_depth: lags that are read at the
+    days_observed: number of days of an occurrence observed before the study. end_depth: lags that are read at the
     end of the study.
     """
     return _Slots(periods, psi, days_observed, end_depth).build()
@@ -229,24 +229,28 @@ class _Slots:
         self.stages = len(psi)
         self.reads = [self._read_by(periods.of_stages[t], _depth(psi[t])) for t in range(self.stages)]
         self.reads.append(self._read_by(periods.end, end_depth))
-        self.last_reader = {found: t for t, read in enumerate(self.reads) for found in read}
-        self.shares = {found: self._shares(found) for found in self.last_reader}
+        self.last_reader = {occurrence: t for t, read in enumerate(self.reads) for occurrence in read}
+        self.shares = {occurrence: self._shares(occurrence) for occurrence in self.last_reader}
 
     def _read_by(self, occurrence: Occurrence, depth: int) -> list[Occurrence]:
         return [self.periods.earlier(occurrence, lag) for lag in range(1, depth + 1)]
 
-    def _shares(self, found: Occurrence) -> dict[int, float]:
+    def _shares(self, occurrence: Occurrence) -> dict[int, float]:
         """Return by stage (-1: before the study) the share of an occurrence's mean; whole when it is first read."""
         occurrences = [*self.periods.of_stages, self.periods.end]
-        whole = next(t for t, own in enumerate(occurrences) if own.cycle == found.cycle and own.days > found.days)
-        days = {NO_SLOT: self.days_observed(found)} | {t: self.periods.days_of(t, found) for t in range(whole)}
+        whole = next(
+            t for t, own in enumerate(occurrences) if own.cycle == occurrence.cycle and own.days > occurrence.days
+        )
+        days = {NO_SLOT: self.days_observed(occurrence)} | {
+            t: self.periods.days_of(t, occurrence) for t in range(whole)
+        }
         total = sum_in_order(days.values())
         if not total:
             raise NoiseModelError(
                 STAGES_FILE,
                 f"stage {self.periods.horizon.stages[min(whole, self.stages - 1)].id}",
-                f"its inflow depends on the season from {found.days[0]} to {found.days[1]} (exclusive), of which no "
-                "earlier stage and no observation has a day",
+                f"its inflow depends on the season from {occurrence.days[0]} to {occurrence.days[1]} (exclusive), "
+                "of which no earlier stage and no observation has a day",
             )
         return {t: count / total for t, count in days.items() if count}
 
@@ -259,24 +263,24 @@ class _Slots:
         share = np.zeros((self.stages, width))
         for t in range(self.stages):
             psi[t, : len(self.reads[t])] = self.psi[t, : len(self.reads[t])]
-            for slot, found in enumerate(held[t + 1]):
-                taken[t, slot] = held[t].index(found) if found in held[t] else NO_SLOT
-                share[t, slot] = self.shares[found].get(t, 0.0)
-        known = [(found, self.shares[found].get(NO_SLOT, 0.0)) for found in held[0]]
-        return LagSlots(psi, LagSteps(taken, share), (*known, *[None] * (width - len(known))))
+            for slot, occurrence in enumerate(held[t + 1]):
+                taken[t, slot] = held[t].index(occurrence) if occurrence in held[t] else NO_SLOT
+                share[t, slot] = self.shares[occurrence].get(t, 0.0)
+        initial = [(occurrence, self.shares[occurrence].get(NO_SLOT, 0.0)) for occurrence in held[0]]
+        return LagSlots(psi, LagSteps(taken, share), (*initial, *[None] * (width - len(initial))))
 
     def _held(self, start: int) -> list[Occurrence]:
-        """Return what slots hold before a stage: its own lags first, in order, then what later stages read."""
-        known = [
-            found
-            for found, last in self.last_reader.items()
-            if last >= start and any(t < start for t in self.shares[found])
+        """Return the occurrences in the slots before a stage: its lags in order, then those that later stages read."""
+        needed_later = [
+            occurrence
+            for occurrence, last in self.last_reader.items()
+            if last >= start and any(t < start for t in self.shares[occurrence])
         ]
         own = self.reads[start]
-        return [*own, *sorted((found for found in known if found not in own), reverse=True)]
+        return [*own, *sorted((occurrence for occurrence in needed_later if occurrence not in own), reverse=True)]
 
 
 def _depth(psi: Floats) -> int:
     """Return the deepest lag that some plant reads."""
-    read = np.flatnonzero((psi != 0.0).any(axis=1))
-    return int(read[-1]) + 1 if len(read) else 0
+    lags = np.flatnonzero((psi != 0.0).any(axis=1))
+    return int(lags[-1]) + 1 if len(lags) else 0

@@ -63,9 +63,9 @@ def inflow_model(statistics: InflowStatistics, terms: AutoregressiveTerms, perio
 
 def _coefficients(row: TermsRow, order: int) -> Floats:
     """Return a row's coefficients (lag, hydro); 0 for lags that it has none for."""
-    found = np.zeros((order, row.coefficients.shape[1]))
-    found[: len(row.coefficients)] = row.coefficients[:order]
-    return found
+    padded = np.zeros((order, row.coefficients.shape[1]))
+    padded[: len(row.coefficients)] = row.coefficients[:order]
+    return padded
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +98,21 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, pe
         (correlations[members.start], at - members.start)
         for members, at in zip(cycle.stage_cycles, positions, strict=True)
     ]
-    variance = np.array([residual_variance(found, at, of_stages[t]) for t, (found, at) in enumerate(by_stage)])
-    is_bounded = np.array([(np.abs(found[at]) <= 1.0 + _MIN_VARIANCE).all(axis=0) for found, at in by_stage])
-    known = np.array([row.residual_ratio for row in terms.stages])
+    variance = np.array(
+        [residual_variance(coefficients, at, of_stages[t]) for t, (coefficients, at) in enumerate(by_stage)]
+    )
+    is_bounded = np.array(
+        [(np.abs(coefficients[at]) <= 1.0 + _MIN_VARIANCE).all(axis=0) for coefficients, at in by_stage]
+    )
+    ratios_of_file = np.array([row.residual_ratio for row in terms.stages])
     # Zero up to rounding is a season that follows from those before it; only history is believed to mean that.
-    least = np.where(np.isnan(known), _MIN_VARIANCE, -_MIN_VARIANCE)
+    least = np.where(np.isnan(ratios_of_file), _MIN_VARIANCE, -_MIN_VARIANCE)
     is_broken = ~((variance > least) & is_bounded)
     if not is_broken.any():
         return ResidualRatios(np.sqrt(np.maximum(variance, 0.0)))
-    _refuse_explosive(statistics, terms.source, variance, is_broken & np.isnan(known))
+    _refuse_explosive(statistics, terms.source, variance, is_broken & np.isnan(ratios_of_file))
     is_stationary = ~is_broken.any(axis=0)
-    ratios = np.where(is_stationary | np.isnan(known), np.sqrt(np.maximum(variance, 0.0)), known)
+    ratios = np.where(is_stationary | np.isnan(ratios_of_file), np.sqrt(np.maximum(variance, 0.0)), ratios_of_file)
     return ResidualRatios(ratios, tuple(_explosive(statistics, terms.source, variance, is_broken)))
 
 
@@ -117,22 +121,22 @@ def _of_seasons(
 ) -> Floats:
     """Return standardised coefficients (season, lag, hydro): fitted, or those of stages; study stages count most."""
     cycle = periods.cycle
-    found = np.zeros((cycle.length, order, seasons.hydros))
+    by_position = np.zeros((cycle.length, order, seasons.hydros))
     for position, row in terms.by_season.items():
-        found[position] = _standardised(seasons, periods, row, None, position, order)
+        by_position[position] = _standardised(seasons, periods, row, None, position, order)
     for stage_id in sorted(terms.before):
         position = periods.position_before_study(stage_id)
-        found[position] = _standardised(seasons, periods, terms.before[stage_id], stage_id, position, order)
+        by_position[position] = _standardised(seasons, periods, terms.before[stage_id], stage_id, position, order)
     for stage in reversed(range(len(of_stages))):
-        found[cycle.stage_positions[stage]] = of_stages[stage]
-    return found
+        by_position[cycle.stage_positions[stage]] = of_stages[stage]
+    return by_position
 
 
 def _standardised(
     seasons: SeasonStatistics, periods: StagePeriods, row: TermsRow, stage_id: int | None, position: int, order: int
 ) -> Floats:
     """Return coefficients (lag, hydro) with the yearly component shared out to its lags."""
-    found = _coefficients(row, order)
+    coefficients = _coefficients(row, order)
     if (row.annual_coefficient != 0.0).any():
         own_id = stage_id if periods.is_plain else None
         lag_stds = [
@@ -140,8 +144,8 @@ def _standardised(
             for lag in range(1, min(order, MONTHS_PER_YEAR) + 1)
         ]
         yearly = _quotient(row.annual_coefficient * np.array(lag_stds), row.annual_std_m3s) / MONTHS_PER_YEAR
-        found[:MONTHS_PER_YEAR] += yearly
-    return found
+        coefficients[:MONTHS_PER_YEAR] += yearly
+    return coefficients
 
 
 def _refuse_explosive(statistics: InflowStatistics, source: str, variance: Floats, is_refused: Flags) -> None:
@@ -187,7 +191,7 @@ class InflowMemory:
     notes: tuple[NoiseNote, ...] = ()
 
     def after(self, stage: int, slots: Floats, inflow: Floats) -> Floats:
-        """Return what slots (slot, draw, hydro) hold after a stage with some inflows (draw, hydro)."""
+        """Return the content of slots (slot, draw, hydro) after a stage with some inflows (draw, hydro)."""
         return next_lags(self.steps, stage, slots, inflow)
 
 
@@ -197,7 +201,7 @@ def inflow_memory(
     """Return the memory of a model with coefficients `psi` (stage, lag, hydro).
 
     end_reads (lag, hydro): not zero where the lags at the end of the study are read, by the cuts of another study.
-    may_miss: what is read and was not observed counts as 0, with a note.
+    may_miss: lags that were not observed are 0, with a note.
     """
     depth = 0 if end_reads is None else len(end_reads)
     stages, order, hydros = psi.shape
@@ -211,15 +215,15 @@ def inflow_memory(
             reading[stages, :depth] = end_reads
         lags = initial_lags(case, reading, None if periods is None else periods.cycle, may_miss=may_miss)
         return InflowMemory(own, None, lags.values, lags.notes)
-    first_day = min(periods.earlier(found, own.shape[1]).days[0] for found in periods.of_stages)
+    first_day = min(periods.earlier(occurrence, own.shape[1]).days[0] for occurrence in periods.of_stages)
     past = KnownPast(case, first_day, may_miss=may_miss)
-    slots = lag_slots(periods, own, lambda found: past.days_of(found.days), depth)
+    slots = lag_slots(periods, own, lambda occurrence: past.days_of(occurrence.days), depth)
     first = _first(past, slots, end_reads)
     return InflowMemory(slots.psi, slots.steps, first, tuple(past.notes))
 
 
 def _first(past: KnownPast, slots: LagSlots, end_reads: Floats | None) -> Floats:
-    """Return what slots hold before the first stage; slots that no stage reads may be unknown."""
+    """Return the content of slots before the first stage; slots that no stage reads may be unknown."""
     is_read = _is_read(slots, end_reads)
     values = np.zeros((len(slots.first), slots.psi.shape[2]))
     for slot, held in enumerate(slots.first):
@@ -231,13 +235,13 @@ def _first(past: KnownPast, slots: LagSlots, end_reads: Floats | None) -> Floats
 def _is_read(slots: LagSlots, end_reads: Floats | None) -> Flags:
     """Return whether some stage, or the end, depends on what a slot (slot, hydro) holds at first."""
     stages, width, hydros = slots.psi.shape
-    read = np.zeros((width, hydros), bool)
+    is_read = np.zeros((width, hydros), bool)
     if end_reads is not None:
-        read[: len(end_reads)] = end_reads != 0.0
+        is_read[: len(end_reads)] = end_reads != 0.0
     for stage in reversed(range(stages)):
         earlier = slots.psi[stage] != 0.0
-        for slot, taken in enumerate(slots.steps.taken_from[stage].tolist()):
-            if taken >= 0:
-                earlier[taken] |= read[slot]
-        read = earlier
-    return read
+        for slot, source in enumerate(slots.steps.taken_from[stage].tolist()):
+            if source >= 0:
+                earlier[source] |= is_read[slot]
+        is_read = earlier
+    return is_read

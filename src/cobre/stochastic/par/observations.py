@@ -55,9 +55,9 @@ def history_windows(case: Case) -> Mapping[int, InflowWindows]:
         return {}
     ids = table["hydro_id"].astype(np.int64)
     start, end = (table[name].astype("datetime64[D]").astype(np.int64) + _EPOCH for name in ("start_date", "end_date"))
-    known = np.array([hydro.id for hydro in case.system.hydros], np.int64)
+    hydro_ids = np.array([hydro.id for hydro in case.system.hydros], np.int64)
     problem = "needs the id of a hydro and an end_date after its start_date"
-    _refuse(~np.isin(ids, known) | (end <= start), ids, start, problem)
+    _refuse(~np.isin(ids, hydro_ids) | (end <= start), ids, start, problem)
     value = table["value_m3s"]
     is_next = (ids[1:] > ids[:-1]) | ((ids[1:] == ids[:-1]) & (start[1:] >= start[:-1]))
     if not is_next.all():  # tables of files are in order
@@ -80,7 +80,7 @@ def _refuse(is_wrong: Flags, ids: Days, start: Days, problem: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """`values` (year, season, hydro) in m3/s, NaN where history does not cover every day of the season."""
+    """`values` (year, season, hydro) in m3/s, NaN if history does not cover every day of the season."""
 
     first_year: int
     values: Floats
@@ -94,8 +94,8 @@ class Observations:
         """Return one season of one year, per hydro; NaN outside the grid."""
         if year not in self.years:
             return np.full(self.values.shape[2], np.nan)
-        found: Floats = self.values[year - self.first_year, position]
-        return found
+        season_values: Floats = self.values[year - self.first_year, position]
+        return season_values
 
 
 def observations(case: Case, cycle: SeasonCycle) -> Observations:
@@ -103,8 +103,8 @@ def observations(case: Case, cycle: SeasonCycle) -> Observations:
     windows = history_windows(case)
     if not windows:
         return Observations(0, np.empty((0, cycle.length, len(case.system.hydros))))
-    first = date.fromordinal(min(int(found.start.min()) for found in windows.values()))
-    last = date.fromordinal(max(int(found.end.max()) for found in windows.values()))
+    first = date.fromordinal(min(int(window.start.min()) for window in windows.values()))
+    last = date.fromordinal(max(int(window.end.max()) for window in windows.values()))
     years = range(min(cycle.year_of(first, members) for members in cycle.cycles), last.year + 1)
     grids = [_grid(case, _Occurrences(cycle, members, years), windows) for members in cycle.cycles]
     return Observations(
@@ -131,10 +131,10 @@ class _Occurrences:
 
         Days are shared out, and NaN is left where some are missing.
         """
-        begin = np.concatenate([found.start for found in windows])
-        end = np.concatenate([found.end for found in windows])
-        value = np.concatenate([found.value_m3s for found in windows])
-        hydro = np.repeat(np.arange(len(windows)), [len(found.start) for found in windows])
+        begin = np.concatenate([window.start for window in windows])
+        end = np.concatenate([window.end for window in windows])
+        value = np.concatenate([window.value_m3s for window in windows])
+        hydro = np.repeat(np.arange(len(windows)), [len(window.start) for window in windows])
         total = np.zeros((len(windows), len(self._bounds)))
         covered = np.zeros(total.shape, dtype=np.int64)
         inside = (begin < self._bounds[-1]) & (end > self._bounds[0])
@@ -205,16 +205,16 @@ def observation_kinds(values: Floats) -> ObservationKinds:
 
 def rounded(values: Floats) -> Floats:
     """Return the nearest whole numbers; halves go away from zero."""
-    whole = np.trunc(values)
-    result: Floats = np.where(np.abs(values - whole) >= 0.5, whole + np.copysign(1.0, values), whole)
+    truncated = np.trunc(values)
+    result: Floats = np.where(np.abs(values - truncated) >= 0.5, truncated + np.copysign(1.0, values), truncated)
     return result
 
 
 def _first_known(values: Floats) -> Floats:
-    found = np.full(values.shape[1:], np.nan)
+    first = np.full(values.shape[1:], np.nan)
     for value in values:
-        found = np.where(np.isnan(found), value, found)
-    return found
+        first = np.where(np.isnan(first), value, first)
+    return first
 
 
 def _most_frequent(values: Floats) -> tuple[Floats, Indices]:

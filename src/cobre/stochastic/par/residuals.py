@@ -97,11 +97,11 @@ def _pooled(residuals: dict[int, Floats]) -> Floats:
 
 def _correlation_matrix(residuals: Floats) -> Floats:
     """Return correlations of all pairs of hydros, each over the times that both have."""
-    known = ~np.isnan(residuals)
-    values = np.where(known, residuals, 0.0)
-    if known.all():
+    is_known = ~np.isnan(residuals)
+    values = np.where(is_known, residuals, 0.0)
+    if is_known.all():
         return _normalised(*_whole_products(values))
-    return _normalised(*_pairwise_products(values, known))
+    return _normalised(*_pairwise_products(values, is_known))
 
 
 def _whole_products(values: Floats) -> tuple[Floats, Floats]:

@@ -95,7 +95,7 @@ def _day_after(year: int, month: int, day: int) -> date:
 
 
 def season_days(definitions: SeasonDefinitions, season: Season) -> SeasonDays:
-    """Return the days of a season; its end matters in custom cycles alone."""
+    """Return the days of a season; its end only matters in custom cycles."""
     if definitions.cycle_type == "monthly":
         return MonthDays(season.month_start)
     if definitions.cycle_type == "weekly":
@@ -162,8 +162,8 @@ class SeasonCycle:
 
     def stage_occurrence(self, position: int, start: date, end: date) -> tuple[int, Period]:
         """Return year and days of the occurrence of a season that shares most days with a stage."""
-        found = [(year, self.occurrence(position, year)) for year in range(start.year - 1, end.year + 2)]
-        return max(found, key=lambda item: (shared_days(item[1], (start, end)), -abs((item[1][0] - start).days)))
+        candidates = [(year, self.occurrence(position, year)) for year in range(start.year - 1, end.year + 2)]
+        return max(candidates, key=lambda item: (shared_days(item[1], (start, end)), -abs((item[1][0] - start).days)))
 
     def past_periods(self, study_start: date, count: int) -> list[Period]:
         """Return the last `count` seasons before the study's, the latest first."""
@@ -186,7 +186,7 @@ class SeasonCycle:
 
 
 def shared_days(one: Period, other: Period) -> int:
-    """Return how many days two periods have in common."""
+    """Return the number of days that two periods have in common."""
     return max(0, (min(one[1], other[1]) - max(one[0], other[0])).days)
 
 
@@ -306,9 +306,9 @@ class StagePeriods:
         return Occurrence(occurrence.cycle, self.cycle.occurrence(position, year), position, year)
 
     def days_of(self, stage: int, occurrence: Occurrence) -> int:
-        """Return how many days of an occurrence a stage has."""
-        found = self.horizon.stages[stage]
-        return shared_days((found.start_date, found.end_date), occurrence.days)
+        """Return the number of days of an occurrence in a stage."""
+        stage_data = self.horizon.stages[stage]
+        return shared_days((stage_data.start_date, stage_data.end_date), occurrence.days)
 
     def lag_stage_id(self, stage: int, lag: int) -> int | None:
         """Return the stage, in or before the study, that has the statistics of a lag; None: its season has them."""
@@ -318,7 +318,7 @@ class StagePeriods:
         wanted = self.earlier(self.of_stages[stage], lag)
         if wanted in self.of_stages:
             return stages[self.of_stages.index(wanted)].id
-        dated = (id_ for id_, found in self.before_study.items() if found == wanted)
+        dated = (id_ for id_, occurrence in self.before_study.items() if occurrence == wanted)
         return next(dated, self._counted_back(wanted))
 
     def _counted_back(self, wanted: Occurrence) -> int | None:

@@ -32,7 +32,7 @@ class SampleStatistics:
         return mean_product(self.standardised[:, season], self.lagged(season, lag))
 
     def lagged(self, season: int, lag: int) -> Floats:
-        """Return standardised values (year, hydro) of the season `lag` seasons before, beside the year of `season`."""
+        """Return standardised values (year, hydro) of `lag` seasons before, aligned with the year of `season`."""
         seasons = self.standardised.shape[1]
         return shift_years(self.standardised[:, (season - lag) % seasons], (lag - season + seasons - 1) // seasons)
 
@@ -44,13 +44,13 @@ def sample_statistics(observations: Observations) -> SampleStatistics:
 
 def statistics_of(values: Floats, kinds: ObservationKinds) -> SampleStatistics:
     """Return statistics of a grid (year, season, hydro) whose kinds are known."""
-    known = ~np.isnan(values)
-    count = known.sum(axis=0)
+    is_known = ~np.isnan(values)
+    count = is_known.sum(axis=0)
     divisor = np.maximum(count, 1)
-    mean = np.where(kinds.is_level, kinds.level_m3s, ordered_sum(np.where(known, values, 0.0)) / divisor)
-    deviation = np.where(known & ~kinds.is_level, values - mean, 0.0)
+    mean = np.where(kinds.is_level, kinds.level_m3s, ordered_sum(np.where(is_known, values, 0.0)) / divisor)
+    deviation = np.where(is_known & ~kinds.is_level, values - mean, 0.0)
     std = np.sqrt(ordered_sum(deviation * deviation) / divisor)
-    standardised = np.where(known, deviation / np.where(std > 0.0, std, 1.0), np.nan)
+    standardised = np.where(is_known, deviation / np.where(std > 0.0, std, 1.0), np.nan)
     return SampleStatistics(count, mean, std, standardised, kinds)
 
 
@@ -62,7 +62,7 @@ def ordered_sum(values: Floats) -> Floats:
 
 
 def mean_product(left: Floats, right: Floats) -> Floats:
-    """Return the mean over years of the products where both are known; 0 where none is."""
+    """Return the mean over years of the products where both are known; 0 without any."""
     both = ~(np.isnan(left) | np.isnan(right))
     total = ordered_sum(np.where(both, left * right, 0.0))
     result: Floats = np.clip(total / np.maximum(both.sum(axis=0), 1), -1.0, 1.0)
@@ -70,7 +70,7 @@ def mean_product(left: Floats, right: Floats) -> Floats:
 
 
 def shift_years(values: Floats, years: int) -> Floats:
-    """Return values of `years` before, beside each year; NaN where the grid begins."""
+    """Return the values `years` earlier, by year; NaN where the grid begins."""
     if years <= 0:
         return values
     shifted = np.full_like(values, np.nan)
@@ -129,28 +129,28 @@ class SeasonStatistics:
         return self._found[key]
 
     def _of_id(self, stage_id: int | None) -> list[Pair]:
-        found: list[Pair] = []
+        pairs: list[Pair] = []
         if stage_id is None:
-            return found
+            return pairs
         if stage_id in self._stages:
-            found.append(self._of_stage(self._stages[stage_id]))
+            pairs.append(self._of_stage(self._stages[stage_id]))
         if stage_id in self._statistics.before:
-            found.append(self._statistics.before[stage_id])
-        return found
+            pairs.append(self._statistics.before[stage_id])
+        return pairs
 
     def _season(self, position: int) -> Pair:
         if position not in self._of_season:
-            found = [self._of_stage(stage) for stage, at in enumerate(self._positions) if at == position]
+            pairs = [self._of_stage(stage) for stage, at in enumerate(self._positions) if at == position]
             if position in self._statistics.by_season:
-                found.append(self._statistics.by_season[position])
-            nothing = np.full(self.hydros, np.nan)
-            self._of_season[position] = _first_known([*found, (nothing, nothing)])
+                pairs.append(self._statistics.by_season[position])
+            unknown = np.full(self.hydros, np.nan)
+            self._of_season[position] = _first_known([*pairs, (unknown, unknown)])
         return self._of_season[position]
 
     def _of_stage(self, stage: int) -> Pair:
-        known = self._statistics
-        given = known.is_given[stage]
-        return np.where(given, known.mean_m3s[stage], np.nan), np.where(given, known.std_m3s[stage], np.nan)
+        statistics = self._statistics
+        given = statistics.is_given[stage]
+        return np.where(given, statistics.mean_m3s[stage], np.nan), np.where(given, statistics.std_m3s[stage], np.nan)
 
 
 def _first_known(pairs: Sequence[Pair]) -> Pair:
@@ -201,14 +201,14 @@ def estimated_statistics(case: Case, sample: SampleStatistics, cycle: SeasonCycl
 
 
 def lag_residuals(statistics: SampleStatistics, coefficients: Floats, season: int) -> Floats:
-    """Return what the lags, with `coefficients` (lag, hydro), leave of a season's standardised values (year, hydro).
+    """Return residuals (year, hydro) of a season's standardised values for `coefficients` (lag, hydro).
 
-    A yearly component is left in. So it is in the correlations of the Rust program; it is a small part.
+    A yearly component, which is small, is not removed, as in the correlations of cobre-python.
     """
-    left: Floats = statistics.standardised[:, season]
+    residual: Floats = statistics.standardised[:, season]
     for lag, coefficient in enumerate(coefficients, start=1):
-        left = np.where(coefficient == 0.0, left, left - coefficient * statistics.lagged(season, lag))
-    return left
+        residual = np.where(coefficient == 0.0, residual, residual - coefficient * statistics.lagged(season, lag))
+    return residual
 
 
 def residual_deviations(
@@ -218,13 +218,13 @@ def residual_deviations(
 
     Coefficients are (season, lag, hydro) and (season, hydro).
     """
-    found = np.ones(annual_coefficient.shape)
-    for season in range(len(found)):
-        left = lag_residuals(statistics, coefficients[season], season)
+    scale = np.ones(annual_coefficient.shape)
+    for season in range(len(scale)):
+        residual = lag_residuals(statistics, coefficients[season], season)
         if annual is not None:
-            left = left - annual_coefficient[season] * annual.standardised[:, season]
-        known = ~np.isnan(left)
-        mean = ordered_sum(np.where(known, left * left, 0.0)) / np.maximum(known.sum(axis=0), 1)
+            residual = residual - annual_coefficient[season] * annual.standardised[:, season]
+        is_known = ~np.isnan(residual)
+        mean = ordered_sum(np.where(is_known, residual * residual, 0.0)) / np.maximum(is_known.sum(axis=0), 1)
         is_white = ~(coefficients[season] != 0.0).any(axis=0) & (annual_coefficient[season] == 0.0)
-        found[season] = np.where(is_white, 1.0, np.sqrt(mean))
-    return found
+        scale[season] = np.where(is_white, 1.0, np.sqrt(mean))
+    return scale

@@ -60,10 +60,11 @@ def given_terms(case: Case) -> AutoregressiveTerms:
     hydro_ids = [hydro.id for hydro in case.system.hydros]
     columns = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
     annual = StageTable(ANNUAL_FILE, case.scenarios.inflow_annual_component, "hydro_id", columns, hydro_ids)
-    given = _GivenCoefficients(case)
+    coefficients = _GivenCoefficients(case)
     stage_ids = [stage.id for stage in case.horizon.stages]
     rows = {
-        stage_id: given.row(stage_id, annual) for stage_id in sorted({*stage_ids, *given.by_stage, *annual.stage_ids})
+        stage_id: coefficients.row(stage_id, annual)
+        for stage_id in sorted({*stage_ids, *coefficients.by_stage, *annual.stage_ids})
     }
     study = tuple(rows.pop(stage_id) for stage_id in stage_ids)
     return AutoregressiveTerms(study, rows, {}, COEFFICIENTS_FILE)

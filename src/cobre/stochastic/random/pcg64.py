@@ -214,9 +214,9 @@ def norm_quantile(probabilities: Floats) -> Floats:
     centred = probabilities - 0.5
     squared = centred * centred
     result: Floats = centred * _polynomial(_NUMERATOR, squared) / _polynomial(_DENOMINATOR, squared)
-    flat, given = result.ravel(), probabilities.ravel()
+    flat, weights = result.ravel(), probabilities.ravel()
     for index in np.flatnonzero(np.abs(centred.ravel()) >= _CENTRE):
-        flat[index] = _tail(float(given[index]))
+        flat[index] = _tail(float(weights[index]))
     return flat.reshape(probabilities.shape)
 
 

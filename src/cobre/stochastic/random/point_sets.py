@@ -15,7 +15,7 @@ from cobre.stochastic.random.seeds import Words, stage_seeds
 # Halton points with scrambled digits, as standard normals.
 #
 # Every digit of every dimension is permuted at random, the endless zeros behind the last digit too (as far as a float
-# can tell). The Rust program leaves those zeros alone: its first opening is then the corner of the cube, 8.21
+# can tell). cobre-python keeps those zeros: its first opening is then the corner of the cube, 8.21
 # deviations below the mean in all dimensions, and others coincide with it. So these points are not those of the Rust
 # program, on purpose.
 
@@ -95,8 +95,8 @@ def gray_rank(numbers: Indices) -> Indices:
 
 def _scrambling(seed: int, dimension: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Draw an odd factor and an offset for each dimension."""
-    drawn = Pcg64Sequence(seed).next_u64(2 * dimension) & _LOW_32
-    return drawn[0::2] | np.uint64(1), drawn[1::2]
+    words = Pcg64Sequence(seed).next_u64(2 * dimension) & _LOW_32
+    return words[0::2] | np.uint64(1), words[1::2]
 
 
 def _combine(directions: NDArray[np.uint64], gray: Indices) -> NDArray[np.uint64]:

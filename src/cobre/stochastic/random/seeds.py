@@ -1,6 +1,6 @@
 """Which seed belongs to which draw.
 
-Every draw has its own generator, whose seed is a hash of what the draw is for. So a value depends on that alone, never
+Every draw has its own generator, whose seed is a hash of what the draw is for. So a value only depends on that, never
 on which rank or thread asks for it or in which order. Messages of different lengths cannot be
 confused with each other.
 """
@@ -34,9 +34,9 @@ def siphash13(message: Sequence[Words]) -> Words:
 
 def siphash13_bytes(data: bytes) -> int:
     """Return the hash of one message of bytes."""
-    whole = len(data) // 8 * 8
-    words = [int.from_bytes(data[start : start + 8], "little") for start in range(0, whole, 8)]
-    words.append(int.from_bytes(data[whole:], "little") | (len(data) & 0xFF) << 56)
+    num_whole_bytes = len(data) // 8 * 8
+    words = [int.from_bytes(data[start : start + 8], "little") for start in range(0, num_whole_bytes, 8)]
+    words.append(int.from_bytes(data[num_whole_bytes:], "little") | (len(data) & 0xFF) << 56)
     return int(siphash13([np.array([word], dtype=np.uint64) for word in words])[0])
 
 
