@@ -57,13 +57,13 @@ class ShmConfig:
     """Ranks on one machine that share memory.
 
     name: where ranks meet, the same on all ranks and unique to the run: the name of a socket, or of a shared memory
-        segment, as `rendezvous` says.
+        segment (see `rendezvous`).
     rank: this process's rank, from 0.
     size: the number of ranks.
     timeout_s: a rank that sends no heartbeat for this long counts as lost; a rank that computes does send them.
-    connect_timeout_s: how long to wait at the start until all ranks have joined.
+    connect_timeout_s: limit on the time until all ranks have joined.
     operation_timeout_s: hard limit for one collective, even if all ranks are alive; None: no limit.
-    wait: how ranks sleep: "futex", or "condvar" (process-shared mutex and condition variable).
+    wait: sleeping mechanism: "futex", or "condvar" (process-shared mutex and condition variable).
     window_bytes: shared memory for the payloads of collectives, of all ranks together; larger payloads pass through it
         in pieces; 0: chosen by the number of ranks.
     rendezvous: how ranks find the segment: "socket", an abstract Unix socket that vanishes with rank 0; or "name", a
@@ -201,7 +201,7 @@ class TcpConfig:
     size: the number of ranks.
     port: used if `coordinator` has none.
     timeout_s: a rank that sends no heartbeat for this long counts as lost; a rank that computes does send them.
-    connect_timeout_s: how long to wait at the start until all ranks have connected.
+    connect_timeout_s: limit on the time until all ranks have connected.
     operation_timeout_s: hard limit for one collective, even if all ranks are alive; None: no limit.
     bind: the address that rank 0 listens on, if it differs from `coordinator`.
     secret_file, secret: the shared secret by which ranks authenticate each other; the file takes precedence. Required

@@ -44,7 +44,7 @@ def cgroup_folders(controller: str, root: Path = CGROUP_ROOT, membership: Path =
     """Return the folders of this process's cgroups and their parents, for a controller such as "cpu" or "memory".
 
     Both versions are read: v2 has one hierarchy for all controllers, v1 a folder for each. The root folders are always
-    among them: in a container they may be its own cgroup, while the path in `membership` is that of the host.
+    among them: in a container they may be its own cgroup, while `membership` has the path on the host.
     """
     folders = [root, root / controller]
     try:

@@ -59,7 +59,7 @@ class Launch:
         return f"{self.launcher.size_variable}={self.size}"
 
 
-# A rank alone proves nothing: SLURM_PROCID is set under srun with or without MPI.
+# A rank without a size proves nothing: SLURM_PROCID is set under srun with or without MPI.
 LAUNCHERS = (
     Launcher("mpiexec", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     Launcher("mpiexec", "PMI_RANK", "PMI_SIZE"),
@@ -90,7 +90,7 @@ def installed_backends() -> tuple[BackendKind, ...]:
 
 
 def find_mpiexec() -> str:
-    """Return the mpiexec beside this interpreter, where MPI wheels put it, else the one on PATH, else empty."""
+    """Return the mpiexec next to this interpreter, where MPI wheels put it, else from PATH, else empty."""
     sibling = Path(sys.executable).parent / "mpiexec"
     return str(sibling) if sibling.exists() else shutil.which("mpiexec") or ""
 
@@ -118,7 +118,7 @@ def detect(environ: Mapping[str, str], installed: Collection[BackendKind]) -> tu
 
 
 def require_installed(kind: BackendKind, installed: Collection[BackendKind]) -> None:
-    """Raise `BackendNotAvailableError` if the backend is not installed; the message says how to install it."""
+    """Raise `BackendNotAvailableError` if the backend is not installed; the message explains how to install it."""
     if kind in installed:
         return
     if kind is BackendKind.MPI:

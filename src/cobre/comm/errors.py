@@ -51,9 +51,9 @@ class CommError(CobreError):
 class CollectiveFailedError(CommError):
     """A collective failed after it had started; the communicator is broken (clause 4).
 
-    operation: the name of the method. sequence: the number of the call. mpi_error_code: that of MPI; 0 on other
-    backends. peers: the ranks that caused the failure, with host and pid. Its notes (`__notes__`) list the last calls
-    of this rank.
+    operation: the name of the method. sequence: the number of the call. mpi_error_code: from MPI; 0 on other backends.
+    peers: the ranks that caused the failure, with host and pid. Its notes (`__notes__`) list the last calls of this
+    rank.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class InvalidRootError(CommError):
 
 
 class InvalidCommunicatorError(CommError):
-    """This communicator or region cannot be used now; subclasses say why."""
+    """This communicator or region cannot be used now; the subclass names the reason."""
 
 
 class CommunicatorClosedError(InvalidCommunicatorError):
@@ -215,7 +215,7 @@ class BackendError(CobreError):
 
 
 class BackendNotAvailableError(BackendError):
-    """The backend exists but cannot be used here; the message says how to make it usable.
+    """The backend exists but cannot be used here; the message explains how to make it usable.
 
     library: the optional library that is not installed, if that is the reason.
     """

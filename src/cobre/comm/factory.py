@@ -38,9 +38,9 @@ GROUP = "cobre.comm.backends"
 class RegisteredConfig(ABC):
     """Configuration by which a rank of a registered backend finds its world; usually a frozen dataclass.
 
-    kind: the name of the backend, that of its entry point. rank_variables: those that a rank needs; where one is set,
-    the others must be, too, or each process would start a world of its own. Raise `InitializationFailedError` for a
-    value that is invalid, `MissingConfigurationError` for a variable that is missing or malformed.
+    kind: the name of the backend and of its entry point. rank_variables: the variables that a rank needs; all or none
+    of them must be set, or each process would start a separate world. Raise `InitializationFailedError` for an invalid
+    value, `MissingConfigurationError` for a missing or malformed variable.
     """
 
     kind: ClassVar[str]
@@ -63,7 +63,7 @@ class RegisteredConfig(ABC):
     def new_world(cls, size: int, options: Mapping[str, str]) -> list[Self]:
         """Return the configs of all ranks of a new world on this machine, for launchers and the conformance kit.
 
-        options: variables that the caller set for all ranks. By default the backend has a launcher of its own.
+        options: variables that the caller set for all ranks. By default the backend has a separate launcher.
         """
         raise BackendNotAvailableError(
             cls.kind, f"its ranks are started by its own launcher; each calls create_communicator('{cls.kind}')"
@@ -95,14 +95,14 @@ def registered_names() -> tuple[str, ...]:
 def registered_config(name: str, variable: str = "") -> type[RegisteredConfig]:
     """Return the configuration class that is registered under a name.
 
-    variable: where the name comes from, for the error.
+    variable: the source of the name, for the error.
 
     Raises `InvalidBackendError` if there is none, and `BackendNotAvailableError` if it cannot be loaded.
     """
     entry = _entry_points().get(name.strip().lower())
     if entry is None:
-        known = [*(member.value for member in BackendKind), *registered_names()]
-        raise InvalidBackendError(name, known, variable)
+        names = [*(member.value for member in BackendKind), *registered_names()]
+        raise InvalidBackendError(name, names, variable)
     registration = f"{entry.value}, which {entry.dist.name if entry.dist else 'a distribution'} registers"
     try:
         config_type = entry.load()
@@ -148,7 +148,7 @@ def create_communicator(kind: BackendKind | BackendConfig | str | None = None) -
     the first of mpi, tcp, shm and local whose launcher or variables are in the environment.
 
     Blocks until all ranks have joined, for `connect_timeout_s` at most. Raises `BackendError`:
-    `BackendNotAvailableError` (not installed; the message says how to), `InvalidBackendError` (unknown name),
+    `BackendNotAvailableError` (not installed; the message explains how to), `InvalidBackendError` (unknown name),
     `MissingConfigurationError` (a variable is missing or malformed), `InitializationFailedError` (a value is invalid,
     or not all ranks have joined).
 
@@ -225,7 +225,7 @@ def select_backend(
 ) -> tuple[BackendConfig, str]:
     """Return the config of the backend to use, and the reason. Only reads the environment, imports nothing.
 
-    installed: the backends to choose from; None: those of this installation.
+    installed: the backends to choose from; None: all of this installation.
     """
     installed_kinds = installed_backends() if installed is None else installed
     name = kind or environ.get(BACKEND_VARIABLE) or BackendKind.AUTO

@@ -1,7 +1,7 @@
 """The flight recorder: the last calls of a rank, and the report that shows them.
 
 The native guard records every call in a ring buffer. This module names the records, and turns them into text for a hang
-or a failure. Times are those of `time.monotonic_ns`.
+or a failure. Times are from `time.monotonic_ns`.
 """
 
 import contextlib

@@ -169,7 +169,7 @@ class MpiLibrary:
 
 
 def find_mpi() -> MpiLibrary:
-    """Load MPI in a process of its own, if mpi4py is installed."""
+    """Load MPI in a separate process, if mpi4py is installed."""
     version = version_of("mpi4py")
     mpiexec = find_mpiexec()
     if version == "not installed":

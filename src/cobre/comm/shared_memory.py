@@ -29,7 +29,7 @@ _FENCE = Operation.FENCE  # looking up an enum member costs as much as the guard
 class SharedRegion(ABC):
     """An array of `count` elements that every rank of a node maps, initially zero; made by `create_shared_region`.
 
-    Writing: the leader may write everything, and any rank the slice that it asks for; two ranks must not write the same
+    Writing: the leader may write everything, and any rank the slice that it requests; two ranks must not write the same
     element between two fences. Reading: after a `fence`, everything that was written before it is visible. Native code
     of several ranks may update one element by atomic instructions at any time, such as a counter for dynamic load
     balancing.
@@ -70,7 +70,7 @@ class SharedRegion(ABC):
     def as_mut_array(self, start: int | None = None, stop: int | None = None) -> Array:
         """Return a writable array over the elements from `start` to `stop`, or, for the leader only, over all.
 
-        Raises `NotLeaderError` if another rank asks for all elements, `InvalidBufferSizeError` for a slice outside of
+        Raises `NotLeaderError` if another rank requests all elements, `InvalidBufferSizeError` for a slice outside of
         the region, and `RegionClosedError` after `close`.
 
             region.as_mut_array(first, last)[:] = mine    # every rank fills its own slice
@@ -140,7 +140,7 @@ class SharedRegion(ABC):
 
 
 class SharedMemoryProvider(Endpoint):
-    """Provider of shared regions, which knows the ranks that share a node.
+    """Provider of shared regions, and of the ranks that share a node.
 
     Every communicator that `create_communicator` returns is one. A backend must define `is_leader`,
     `_create_shared_region` and `_split_local`; one without shared memory returns `HeapRegion` and `LocalCommunicator`.

@@ -42,7 +42,7 @@ class Operation(IntEnum):
 class BackendKind(StrEnum):
     """The backends by the names that `COBRE_COMM_BACKEND` and `create_communicator` accept.
 
-    AUTO is not a backend: it chooses one by what the environment says.
+    AUTO is not a backend: it selects one by the environment.
     """
 
     AUTO = "auto"

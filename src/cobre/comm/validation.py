@@ -1,7 +1,7 @@
 """Local checks of all arguments, before a byte is sent (clause 3).
 
-These functions define what is accepted. The native guard accepts the common form on its own, for speed; what it does
-not accept comes here, to be rejected with a message, or to be converted to the common form.
+These functions define what is accepted. The native guard accepts only the common form, for speed; other arguments come
+here, to be converted to the common form, or rejected with a message.
 """
 
 import operator
@@ -222,7 +222,7 @@ def _overlap(first: Array, second: Array) -> bool:
 
 # The bytes behind arrays, shared and not copied.
 #
-# The conformance kit has a function of its own for this (`testing.inputs.raw`): it must not share mistakes with what
+# The conformance kit has a separate function for this (`testing.inputs.raw`): it must not share mistakes with what
 # it checks.
 
 _OCTET = np.dtype(np.uint8)

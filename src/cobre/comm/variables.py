@@ -159,7 +159,7 @@ class EnvironmentReader:
 
 
 def check_seconds(backend: str, seconds_of: Mapping[str, float | None]) -> None:
-    """Require a positive, finite number of seconds for each variable; None: not set."""
+    """Require a positive, finite number of seconds for each variable; None if not set."""
     for variable, seconds in seconds_of.items():
         if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
             requirement = "a positive number of seconds"

@@ -35,10 +35,10 @@ def main(method, backend, size):
     processes = [context.Process(target=work, args=(config, answers)) for config in configs(backend, size)]
     for process in processes:
         process.start()
-    found = sorted(answers.get() for _ in processes)
+    results = sorted(answers.get() for _ in processes)
     for process in processes:
         process.join()
-    print(found, [process.exitcode for process in processes])
+    print(results, [process.exitcode for process in processes])
 
 
 if __name__ == "__main__":

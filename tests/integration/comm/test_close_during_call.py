@@ -20,14 +20,14 @@ def close_or_wait(comm, call, folder):
     """Rank 0 closes while its second thread waits in a call; rank 1 makes that call afterwards."""
     closed = Path(folder) / "closed"
     if comm.rank == 0:
-        seen = []
-        waiting = threading.Thread(target=lambda: seen.append(error_of(comm, call)), daemon=True)
+        errors = []
+        waiting = threading.Thread(target=lambda: errors.append(error_of(comm, call)), daemon=True)
         waiting.start()
         wait_until(lambda: comm.state == "busy", "the call waits")
         comm.close()
         waiting.join()
         closed.touch()
-        return *seen, comm.state
+        return *errors, comm.state
     wait_until(closed.exists, "rank 0 has closed")
     return error_of(comm, call), comm.state
 
@@ -44,7 +44,7 @@ def error_of(comm, call):
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
 def test_waiting_call_raises_and_other_ranks_name_leaver(backend, call, tmp_path):
     with leaving_nothing_behind():
-        (own, own_state), (other, other_state) = launch.run(close_or_wait, 2, backend, args=(call, str(tmp_path)))
-    for error in (own, other):
+        outcomes = launch.run(close_or_wait, 2, backend, args=(call, str(tmp_path)))
+    for error, _ in outcomes:
         assert isinstance(error, PeerLostError) and [peer.rank for peer in error.peers] == [0]
-    assert (own_state, other_state) == ("closed", "broken")
+    assert [state for _, state in outcomes] == ["closed", "broken"]

@@ -36,13 +36,13 @@ def diagnosis():
 
 
 def status(diagnosis, backend):
-    (found,) = [status for status in diagnosis.backends if status.backend == backend]
-    return found
+    (match,) = [status for status in diagnosis.backends if status.backend == backend]
+    return match
 
 
 def finding(findings, name):
-    (found,) = [finding for finding in findings if finding.name == name]
-    return found
+    (match,) = [finding for finding in findings if finding.name == name]
+    return match
 
 
 def test_local_shm_and_tcp_are_usable(diagnosis):
@@ -66,10 +66,10 @@ def test_everything_fits_into_80_columns(diagnosis):
 
 def test_json_output_and_exit_code_reflect_health():
     code, out, err = run_python("-m", "cobre.comm.doctor", "--json")
-    found = json.loads(out)
-    assert (code, found["healthy"], printed(err)) == (0, True, [])
-    assert {status["backend"] for status in found["backends"]} == {"local", "shm", "tcp", "mpi"}
-    assert set(found["sections"]) == {"Machine", "Network", "MPI"}
+    report = json.loads(out)
+    assert (code, report["healthy"], printed(err)) == (0, True, [])
+    assert {status["backend"] for status in report["backends"]} == {"local", "shm", "tcp", "mpi"}
+    assert set(report["sections"]) == {"Machine", "Network", "MPI"}
 
 
 def test_missing_shm_is_unhealthy():
@@ -95,9 +95,9 @@ def test_wrong_selection_is_reported(monkeypatch):
 
 
 def test_missing_mpi_names_the_commands_that_install_it():
-    found = check_mpi(MpiLibrary(problem="mpi4py is not installed"))
-    assert not found.is_usable
-    assert "pip install 'pycobre[hpc]'" in found.advice
+    result = check_mpi(MpiLibrary(problem="mpi4py is not installed"))
+    assert not result.is_usable
+    assert "pip install 'pycobre[hpc]'" in result.advice
     assert finding(describe_mpi(MpiLibrary(problem="x"), {}), "mpiexec").advice.startswith("pip install")
 
 
@@ -117,30 +117,30 @@ def test_secret_is_checked_and_never_shown(tmp_path):
     file = tmp_path / "secret"
     file.write_text("correct horse battery staple")
     file.chmod(0o644)
-    found = finding(inspect_network({"COBRE_TCP_SECRET_FILE": str(file)}), "secret")
-    assert "chmod 600" in found.text
+    result = finding(inspect_network({"COBRE_TCP_SECRET_FILE": str(file)}), "secret")
+    assert "chmod 600" in result.text
     file.chmod(0o600)
-    found = finding(inspect_network({"COBRE_TCP_SECRET_FILE": str(file)}), "secret")
-    assert "readable, and not by other users" in found.text
-    found = finding(inspect_network({"COBRE_TCP_SECRET": "correct horse battery staple"}), "secret")
-    assert "COBRE_TCP_SECRET_FILE is safer" in found.advice
-    assert "horse" not in found.text + found.advice
+    result = finding(inspect_network({"COBRE_TCP_SECRET_FILE": str(file)}), "secret")
+    assert "readable, and not by other users" in result.text
+    result = finding(inspect_network({"COBRE_TCP_SECRET": "correct horse battery staple"}), "secret")
+    assert "COBRE_TCP_SECRET_FILE is safer" in result.advice
+    assert "horse" not in result.text + result.advice
 
 
-@pytest.mark.parametrize("named", ["localhost", "localhost:4000", "[::1]:4000", "127.0.0.1"])
-def test_coordinator_is_looked_up(named):
-    found = finding(inspect_network({"COBRE_TCP_COORDINATOR": named}), "coordinator")
-    assert " resolves to " in found.text
+@pytest.mark.parametrize("address", ["localhost", "localhost:4000", "[::1]:4000", "127.0.0.1"])
+def test_coordinator_is_looked_up(address):
+    result = finding(inspect_network({"COBRE_TCP_COORDINATOR": address}), "coordinator")
+    assert " resolves to " in result.text
 
 
 def test_bare_ipv6_address_is_a_host():
-    found = finding(inspect_network({"COBRE_TCP_COORDINATOR": "::1"}), "coordinator")
-    assert found.text == "::1 resolves to ::1"
+    result = finding(inspect_network({"COBRE_TCP_COORDINATOR": "::1"}), "coordinator")
+    assert result.text == "::1 resolves to ::1"
 
 
 def test_address_that_ranks_would_refuse_is_reported():
-    found = finding(inspect_network({"COBRE_TCP_COORDINATOR": "node07:http"}), "coordinator")
-    assert "COBRE_TCP_COORDINATOR='node07:http' is not a valid address" in found.text and found.advice
+    result = finding(inspect_network({"COBRE_TCP_COORDINATOR": "node07:http"}), "coordinator")
+    assert "COBRE_TCP_COORDINATOR='node07:http' is not a valid address" in result.text and result.advice
 
 
 def test_names_and_addresses_are_resolved():
@@ -160,33 +160,33 @@ def test_cgroup_memory_limits_are_read(tmp_path, content, limit):
 
 def test_secret_in_a_pipe_is_not_read():
     reading, writing = os.pipe()
-    found = finding(inspect_network({"COBRE_TCP_SECRET_FILE": f"/dev/fd/{reading}"}), "secret")
+    result = finding(inspect_network({"COBRE_TCP_SECRET_FILE": f"/dev/fd/{reading}"}), "secret")
     os.close(reading)
     os.close(writing)
-    assert "is a pipe, which can be read only once" in found.text
-    found = finding(inspect_network({"COBRE_TCP_SECRET_FILE": "/no/such/file"}), "secret")
-    assert "No such file" in found.text
+    assert "is a pipe, which can be read only once" in result.text
+    result = finding(inspect_network({"COBRE_TCP_SECRET_FILE": "/no/such/file"}), "secret")
+    assert "No such file" in result.text
 
 
 def test_name_server_that_does_not_reply_is_reported(monkeypatch):
     replies = threading.Event()
     monkeypatch.setattr(machine, "_addresses", lambda _: [str(replies.wait(100))])
     monkeypatch.setattr(machine, "LOOKUP_LIMIT_S", 0.1)
-    found = finding(inspect_network({"COBRE_TCP_COORDINATOR": "no-such-host.invalid"}), "coordinator")
+    result = finding(inspect_network({"COBRE_TCP_COORDINATOR": "no-such-host.invalid"}), "coordinator")
     replies.set()
-    assert "no reply within 0.1 s" in found.text and "the name server is slow" in found.advice
+    assert "no reply within 0.1 s" in result.text and "the name server is slow" in result.advice
 
 
 def test_shared_memory_that_is_not_mounted_is_reported(tmp_path):
-    found = _shared_memory(tmp_path / "none")
-    assert "not available (No such file or directory)" in found.text and "backend shm needs it" in found.advice
+    result = _shared_memory(tmp_path / "none")
+    assert "not available (No such file or directory)" in result.text and "backend shm needs it" in result.advice
 
 
 def diagnosis_within(prefix):
     command = [*prefix, sys.executable, "-m", "cobre.comm.doctor", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
-    found = json.loads(done.stdout)
-    return done.returncode, {status["backend"]: status for status in found["backends"]}, found["sections"]
+    result = json.loads(done.stdout)
+    return done.returncode, {status["backend"]: status for status in result["backends"]}, result["sections"]
 
 
 def test_full_dev_shm_makes_shm_unusable():

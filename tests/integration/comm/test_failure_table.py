@@ -66,15 +66,15 @@ WHO = rf"\(host {re.escape(socket.gethostname())}, pid \d+\)"
 both_backends = pytest.mark.parametrize("backend", ["shm", "tcp"])
 
 
-def rows():
+def references_by_cause():
     """Return the references of each cause of the table above."""
-    rows = {}
+    references_by_cause = {}
     for line in __doc__.splitlines():
         cause, bar, references = line.partition("|")
         if bar and not cause.startswith(("cause", "---")):
-            key = cause.strip() or list(rows)[-1]
-            rows.setdefault(key, []).extend(filter(None, map(str.strip, references.split(","))))
-    return rows
+            key = cause.strip() or list(references_by_cause)[-1]
+            references_by_cause.setdefault(key, []).extend(filter(None, map(str.strip, references.split(","))))
+    return references_by_cause
 
 
 def exists(reference):
@@ -89,11 +89,11 @@ def exists(reference):
 
 
 def test_table_names_tests_that_exist():
-    assert len(rows()) == 19
-    assert not [(cause, name) for cause, names in rows().items() for name in names if not exists(name)]
+    assert len(references_by_cause()) == 19
+    assert not [(cause, name) for cause, names in references_by_cause().items() for name in names if not exists(name)]
 
 
-def stopped(function, size, backend, **options):
+def run_error(function, size, backend, **options):
     """Return the text of the error that ends the run."""
     with pytest.raises(launch.WorkerError) as caught:
         launch.run(function, size, backend, environment=options, output=lambda *_: None)
@@ -108,7 +108,7 @@ def test_raising_rank_is_reported(backend):
             raise ArithmeticError("backward pass, iteration 12, stage 87")
         comm.barrier(label="stage 87")
 
-    text = stopped(train, 4, backend)
+    text = run_error(train, 4, backend)
     cause = "ArithmeticError: backward pass, iteration 12, stage 87"
     assert re.match(rf"Run stopped: rank 2 {WHO} raised {cause}\nTraceback", text)
     assert 'raise ArithmeticError("backward pass' in text and "last calls: #1 barrier 'stage 86'" in text
@@ -123,7 +123,7 @@ def test_killed_rank_is_reported(backend):
             os.kill(os.getpid(), signal.SIGKILL)
         comm.barrier()
 
-    text = stopped(train, 4, backend)
+    text = run_error(train, 4, backend)
     end = r"was killed by SIGKILL \(signal 9\): likely out of memory. Try fewer ranks."
     assert re.match(f"Run stopped: rank 3 {WHO} {end}", text)
 
@@ -149,7 +149,7 @@ def test_frozen_rank_is_reported(backend, options, silence):
         comm.barrier(label="backward")
 
     name = f"COBRE_{backend.upper()}_TIMEOUT_SECS"
-    text = stopped(train, 3, backend, **{name: "2"}, **options)
+    text = run_error(train, 3, backend, **{name: "2"}, **options)
     last = r"its last (?:known )?call was #1 barrier 'forward'"
     match = re.search(rf"barrier call #2 failed: rank 1 {WHO} {silence} (\d+\.\d) s \(stopped.*; {last}", text)
     assert match and float(match[1]) >= 2.0  # the timeout, plus the detection delay of this machine

@@ -49,7 +49,7 @@ def test_hanging_rank_reports_where_it_waits_and_continues(tmp_path, backend):
         wait_until(lambda: (tmp_path / "0").exists() and (tmp_path / "1").exists(), "both ranks are there")
         wait_until((tmp_path / "0").read_text, "rank 0 has said who it is")
         pid = int((tmp_path / "0").read_text())
-        wait_until(lambda: is_waiting(pid, reads_report), "rank 0 has shown its report")
+        wait_until(lambda: request_report(pid, reads_report), "rank 0 has shown its report")
         assert any("in waits" in line for line in lines)  # where in the program
         assert any(f"rank 0 of 2 ({backend})" in line and f"pid {pid}: busy, 2 calls made" in line for line in lines)
     finally:
@@ -58,7 +58,7 @@ def test_hanging_rank_reports_where_it_waits_and_continues(tmp_path, backend):
     assert code == 0, (lines, err)
 
 
-def is_waiting(pid, reads_report):
+def request_report(pid, reads_report):
     """Ask again: the rank may not have reached the call before."""
     os.kill(pid, signal.SIGUSR1)
     return any(reads_report() for _ in range(20))
@@ -77,36 +77,36 @@ def test_rank_in_a_long_computation_reports_where_it_is():
         process.communicate()
 
 
-def alone(before="", after=""):
+def run_alone(before="", after=""):
     return finish(start_python("-c", ALONE.format(before=before, after=after)))
 
 
 def test_report_shows_communicator_and_program_continues():
-    code, out, err = alone()
+    code, out, err = run_alone()
     assert (code, out) == (0, "still there\n")
     assert "rank 0 of 1 (local)" in err
     assert "#1 barrier 'gate'" in err
 
 
 def test_report_lists_open_communicators():
-    code, _, err = alone(after="part = comm.split_local(); gone = comm.split_local(); gone.close()")
+    code, _, err = run_alone(after="part = comm.split_local(); gone = comm.split_local(); gone.close()")
     assert code == 0
     assert err.count("rank 0 of 1 (local)") == 2
 
 
 def test_report_without_communicators_says_so():
-    code, _, err = alone(after="comm.close()")
+    code, _, err = run_alone(after="comm.close()")
     assert code == 0
     assert "no communicator is open" in err
 
 
 def test_existing_handler_is_kept():
-    code, _, err = alone(before="signal.signal(signal.SIGUSR1, lambda *_: print('mine'))")
+    code, _, err = run_alone(before="signal.signal(signal.SIGUSR1, lambda *_: print('mine'))")
     assert (code, err) == (0, "")
 
 
 def test_ignored_signal_stays_ignored():
-    code, out, err = alone(before="signal.signal(signal.SIGUSR1, signal.SIG_IGN)")
+    code, out, err = run_alone(before="signal.signal(signal.SIGUSR1, signal.SIG_IGN)")
     assert (code, out, err) == (0, "still there\n", "")
 
 
@@ -122,7 +122,7 @@ assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 
 
 def test_failing_run_shows_each_ranks_last_calls():
-    def fails(comm):
+    def fail_on_rank_1(comm):
         comm.barrier(label="together")
         if comm.rank == 1:
             raise ValueError("no more")
@@ -134,6 +134,6 @@ def test_failing_run_shows_each_ranks_last_calls():
 
     lines = []
     with pytest.raises(launch.WorkerError, match="last calls: #1 barrier 'together' took") as caught:
-        launch.run(fails, 2, output=lambda rank, stream, text: lines.append((rank, text)))
+        launch.run(fail_on_rank_1, 2, output=lambda rank, stream, text: lines.append((rank, text)))
     assert caught.value.rank == 1
     assert "#2 barrier 'alone' under way for" in "".join(text for rank, text in lines if rank == 0)

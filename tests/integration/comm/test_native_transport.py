@@ -34,7 +34,7 @@ def test_transport_includes_no_python():
     while waiting:
         text = (native / waiting.pop()).read_text()
         assert "Python.h" not in text and "nanobind" not in text and "numpy" not in text
-        own = [line.split('"')[1] for line in text.splitlines() if line.startswith('#include "')]
-        waiting += [name for name in own if name not in reached]
-        reached |= set(own)
+        headers = [line.split('"')[1] for line in text.splitlines() if line.startswith('#include "')]
+        waiting += [name for name in headers if name not in reached]
+        reached |= set(headers)
     assert "comm_types.hpp" in reached

@@ -12,7 +12,7 @@ ON_HOSTS = {"COBRE_TCP_RANKS_PER_HOST": "2"}
 ALONE = {"COBRE_TCP_RANKS_PER_HOST": "1"}
 
 
-def work(comm, limit_bytes, is_limited):
+def create_region_under_limit(comm, limit_bytes, is_limited):
     """Make a region and a communicator of the node with a limit on sizes of files (ulimit -f), then without."""
     former = resource.getrlimit(resource.RLIMIT_FSIZE)
     if comm.rank in is_limited:
@@ -34,14 +34,14 @@ def error_of(make):
 
 @pytest.mark.parametrize("backend,options", [("shm", {}), ("tcp", ON_HOSTS)], ids=["shm", "tcp"])
 def test_region_beyond_host_limit_is_refused_on_every_rank(backend, options):
-    for region, split in launch.run(work, 2, backend, args=(4096, (0, 1)), environment=options):
+    for region, split in launch.run(create_region_under_limit, 2, backend, args=(4096, (0, 1)), environment=options):
         assert isinstance(region, AllocationFailedError) and region.requested_bytes == 64 * MIB
         assert isinstance(split, AllocationFailedError) and split.requested_bytes > 4096
 
 
 def test_one_full_host_refuses_region_on_all_ranks():
     """Ranks 0 and 1 on one host, ranks 2 and 3 on the other, which has none."""
-    for region, split in launch.run(work, 4, "tcp", args=(4096, (2, 3)), environment=ON_HOSTS):
+    for region, split in launch.run(create_region_under_limit, 4, "tcp", args=(4096, (2, 3)), environment=ON_HOSTS):
         for error in (region, split):
             assert isinstance(error, AllocationFailedError) and "[2, 3]" in str(error)
 

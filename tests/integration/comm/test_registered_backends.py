@@ -74,9 +74,9 @@ def test_partially_set_rank_variables_are_refused(installed, tmp_path, environ, 
     """It would run the whole study once for each rank."""
     flags = ("--output", tmp_path / "out", "--iterations", "1", "--json")
     done = run(installed, "-m", "cobre.cli", "run", CASE, *flags, COBRE_COMM_BACKEND="folder", **environ)
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert (found["kind"], found["backend"], found["variable"]) == ("MissingConfigurationError", "folder", variable)
-    assert found["exit_code"] == done.returncode == 2
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert (report["kind"], report["backend"], report["variable"]) == ("MissingConfigurationError", "folder", variable)
+    assert report["exit_code"] == done.returncode == 2
     assert not (tmp_path / "out").exists()
 
 

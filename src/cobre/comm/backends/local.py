@@ -44,4 +44,4 @@ class LocalCommunicator(Backend):
         """Do nothing: there is nothing to release."""
 
     def _abort(self, reason: str) -> None:
-        """Do nothing: there is no other rank to tell."""
+        """Do nothing: there are no other ranks."""

@@ -14,9 +14,9 @@
 
 `run_script` and `python -m cobre.comm.launch -n 4 script.py` run a script that calls `create_communicator()`.
 
-For programs that start ranks in their own way (Dask), or other processes beside a world: `describe_failure` turns the
-exception of a rank into a `RankFailure` that can be sent, and `original_exception` turns it back; `interpreter_flags`
-and `new_process_environment` make a new Python process like this one, without making it a rank.
+For programs that start ranks in another way (Dask), or start processes that are not ranks: `describe_failure` turns
+the exception of a rank into a `RankFailure` that can be sent, and `original_exception` turns it back;
+`interpreter_flags` and `new_process_environment` make a new Python process like this one, without making it a rank.
 """
 
 from importlib import import_module

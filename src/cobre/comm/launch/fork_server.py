@@ -71,7 +71,7 @@ class ForkServer:
     def __init__(
         self, environment: Mapping[str, str], shared: SharedDescriptors, pipes: RankPipes, modules: Sequence[str]
     ) -> None:
-        """Start the process. pipes: those of rank 0; what modules print while imported appears as its output."""
+        """Start the process. pipes: of rank 0, whose output includes what modules print while imported."""
         # SEQPACKET, so that a request is one read; a Unix socket, because requests carry descriptors.
         self._socket, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._environment = environment
@@ -160,7 +160,7 @@ class ForkServer:
         return dict(reply)
 
     def exit_reason(self) -> str:
-        """Return how the fork server ended, for error messages, if it does not reply; kill it if it still runs."""
+        """Describe the end of a fork server that does not reply, for error messages; kill it if it still runs."""
         server = f"the fork server of the ranks (pid {self.pid})"
         try:
             # Its end of the connection is closed before it is a zombie.
@@ -176,7 +176,7 @@ class ForkServer:
     def __exit__(self, *_: object) -> None:
         try:
             self._socket.close()
-            # The closed socket tells it to end. It gets some time for that, because it alone knows of a rank that was
+            # The closed socket tells it to end. It gets some time for that, because only it knows of a rank that was
             # forked while this process was interrupted, and kills it.
             if self._is_loaded:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -222,7 +222,7 @@ class ForkedChild:
 def serve_launcher(signal_mask: set[int]) -> None:
     """Serve the launcher until it closes the connection. In a forked rank, run its task and exit.
 
-    signal_mask: that of a rank; the fork server itself blocks more signals.
+    signal_mask: for the ranks; the fork server itself blocks more signals.
     """
     parent_pid, task, lifeline, control = map(int, sys.argv[1:5])
     modules = sys.argv[5:]
@@ -325,7 +325,7 @@ class _Server:
 
     def _collect(self, pid: int) -> dict[str, int]:
         """Return the exit code of a rank that has ended; kept, because the reply may be lost and requested again."""
-        # Returns at once: the launcher asks only when it has seen the rank exit.
+        # Returns at once: the launcher requests it only after the rank has exited.
         if pid in self._running:
             _, status = os.waitpid(pid, 0)
             self._running.discard(pid)

@@ -254,7 +254,7 @@ def _startup_errors(request: _LaunchRequest) -> Iterator[None]:
 
 
 def _advice_for(error: OSError) -> str:
-    """Return what to do about a rank that could not be started; empty if there is no advice."""
+    """Return advice for a rank that could not be started; empty if there is none."""
     if error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE):
         return "try fewer ranks, or raise the limits on open files (ulimit -n) and processes (ulimit -u)"
     if error.errno in (errno.ENOMEM, errno.ENOSPC):
@@ -286,7 +286,7 @@ def _finish(request: _LaunchRequest, supervisor: Supervisor) -> None:
         if late:
             supervisor.stop_after_failure()
     except BaseException as error:
-        # A terminal's Ctrl-C reaches this process only, because ranks lead process groups of their own: forward it. A
+        # A terminal's Ctrl-C reaches this process only, because ranks lead separate process groups: forward it. A
         # second one ends the wait, and the ranks are killed.
         is_interrupt = isinstance(error, KeyboardInterrupt) and not isinstance(error, TerminatedError)
         supervisor.stop(signal.SIGINT if is_interrupt else signal.SIGTERM, INTERRUPT_GRACE_S)

@@ -34,7 +34,7 @@ from cobre.comm.errors import (
 )
 from cobre.errors import CobreError, error_details
 
-# How a rank ended, in a form that its parent can report: the exception, or the exit code in words.
+# The end of a rank, in a form that its parent can report: the exception, or a description of the exit code.
 
 # Errors that blame another rank. Not a mismatch: every rank that takes part in one is a cause of it.
 CONSEQUENCES = (PeerLostError, AbortedError, PeerTimeoutError, CommunicatorBrokenError, RendezvousAbandonedError)
@@ -338,7 +338,7 @@ class ResultReader:
         return self._file.fileno()
 
     def kind(self) -> bytes:
-        """Return what the rank wrote: VALUE, FAILURE or EMPTY."""
+        """Return the kind of the result that the rank wrote: VALUE, FAILURE or EMPTY."""
         kind = os.pread(self.descriptor, 1, 0)
         return kind if kind in (VALUE, FAILURE) else EMPTY
 
@@ -363,7 +363,7 @@ class WorkerError(CobreError):
     """A rank failed, and all others were stopped.
 
     rank: the rank that failed first, not one that failed as a consequence.
-    exit_code: that of its process; negative for a signal, as in `subprocess`.
+    exit_code: of its process; negative for a signal, as in `subprocess`.
     inner: the rank's own exception if it could be unpickled here, else None; also the `__cause__`.
 
     The text names the host and the pid, and contains the rank's own traceback, or the name of the signal.

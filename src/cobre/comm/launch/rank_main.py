@@ -30,7 +30,7 @@ from cobre.comm.launch.spawning import segment_name
 class RankDescriptors:
     """Descriptors that a rank inherits: of the task, of its result file, and of the lifeline.
 
-    parent_pid: of the process whose death the kernel signals: the launcher, or the fork server.
+    parent_pid: the launcher or the fork server, whose death the kernel signals.
     """
 
     parent_pid: int
@@ -81,7 +81,7 @@ def _run_task(reader: TaskReader, result: ResultWriter) -> int:
     except SystemExit as error:
         result.write_failure(describe_failure(error))
         raise  # the interpreter prints its text, if any, and turns it into an exit code
-    except BaseException as error:  # noqa: BLE001 - whatever it was, the parent must know
+    except BaseException as error:  # noqa: BLE001 - the parent reports any error
         _ignore_interrupts()
         result.write_failure(describe_failure(error))
         return exit_code_for(error)
@@ -139,7 +139,7 @@ def _set_process_name() -> None:
 
 
 def _use_utf8(*streams: TextIO) -> None:
-    """Write UTF-8, whatever the locale says: that is what the parent reads."""
+    """Write UTF-8 in any locale: the parent reads UTF-8."""
     for stream in streams:
         if isinstance(stream, io.TextIOWrapper):  # as the interpreter makes them; a preloaded module may replace them
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
@@ -173,7 +173,7 @@ def exit_rank(code: int) -> NoReturn:
     atexit._run_exitfuncs()
     try:
         _flush_files()
-    except (OSError, ValueError):  # a full disk, a reader that is gone: Python says so in its own way
+    except (OSError, ValueError):  # a full disk, a closed pipe: Python prints its own message
         sys.exit(code)
     exit_without_teardown(code)
 

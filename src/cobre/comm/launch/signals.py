@@ -14,7 +14,7 @@ SAME_REQUEST_S = 5.0  # signals of one request that arrive by different paths do
 
 
 class SignalRepeatFilter:
-    """Filter that tells a second request to stop from a repetition of the first one.
+    """Filter that distinguishes a second request to stop from a repetition of the first one.
 
     SIGTERM is sent by programs, and often arrives by several paths at once: Slurm signals the tasks of a job both
     directly and through `srun`, and a process group may contain both a launcher, which forwards it, and its ranks. A
@@ -49,7 +49,7 @@ class SignalCounter:
             count_signal(number)
 
     def arrivals(self, number: int) -> int:
-        """Return how often the signal has arrived since the last call; to be called by its handler."""
+        """Return the number of arrivals since the last call; to be called by the signal's handler."""
         count = take_signal_count(number)
         if count == 0 and not self._merged_arrivals:
             return 1  # from Python itself (`_thread.interrupt_main`): no signal of the kernel's

@@ -48,7 +48,7 @@ def check_size(backend: str, size: object) -> int:
 
 
 def rank_environments(backend: str, size: int, extra: Mapping[str, str]) -> list[Environment]:
-    """Return the environment of every rank: that of this process without its world, `extra`, and the new world."""
+    """Return the environment of every rank: this process's, without its world, with `extra` and the new world."""
     base = _inherited(os.environ)
     base.update(extra)
     return [base | world for world in rank_variables(backend, size, extra)]

@@ -31,7 +31,7 @@ class Child(Protocol):
 
     @property
     def exit_reason(self) -> str:
-        """Why it ended, for error messages, if its exit code does not say; else empty."""
+        """Reason for its end, for error messages, if the exit code does not give it; else empty."""
 
     def has_exited(self) -> bool:
         """Return whether the process has ended, without reaping it if the platform allows that."""
@@ -96,7 +96,7 @@ class RankProcess:
 
     @property
     def exit_reason(self) -> str:
-        """Why it ended, for error messages, if its exit code does not say; else empty."""
+        """Reason for its end, for error messages, if the exit code does not give it; else empty."""
         return self._child.exit_reason
 
     @property
@@ -158,7 +158,7 @@ class OrphanReaper:
             self._process.stdin.close()
 
 
-# Starting the ranks of a run, one after the other: forked by a fork server, or each as an interpreter of its own.
+# Starting the ranks of a run, one after the other: forked by a fork server, or each as a separate interpreter.
 #
 # A fork server is used if it can be (Linux with pidfds, several ranks, no thread after loading); otherwise each rank
 # is spawned, with the same result and a slower start.

@@ -7,7 +7,7 @@
 - `harness`: starts worlds as users do, runs the cases in them, and compares.
 - `FaultyCommunicator`: a communicator that fails at a chosen call, for tests of programs that use one.
 
-Nothing here needs pytest. To check a backend of your own, write a `Profile` for it (see `profiles`).
+Nothing here needs pytest. To check another backend, write a `Profile` for it (see `profiles`).
 """
 
 from cobre.comm.testing.faulty import FaultyCommunicator

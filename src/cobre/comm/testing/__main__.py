@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command_line(program: str, description: str) -> argparse.ArgumentParser:
-    """Return the parser of the options that select cells; programs with cells of their own use it, too."""
+    """Return the parser of the options that select cells; programs with other cells use it, too."""
     # No warnings: oversubscription is intended in the kit.
     logging.getLogger("cobre.comm").setLevel(logging.ERROR)
     parser = argparse.ArgumentParser(

@@ -83,7 +83,7 @@ class DelegatingCommunicator(Backend):
 class FaultyCommunicator(DelegatingCommunicator):
     """A fault-injecting test double around a real communicator: raises, exits or waits at chosen calls.
 
-    faults: by sequence number of a call on this object (from 1), a function that is called right before the call is
+    faults: functions by sequence number of a call on this object (from 1), each called right before the call is
     passed on; each is called once. All numbered calls count: the collectives, `create_shared_region`, `split_local` and
     the fences of regions that were created by it.
 
@@ -91,7 +91,7 @@ class FaultyCommunicator(DelegatingCommunicator):
 
     What a fault raises is treated as a failure of the backend: the call raises, the communicator is broken, and the
     other ranks are informed (clauses 4 and 5). A fault that returns only delays the call. The communicator that
-    `split_local` returns has no faults of its own.
+    `split_local` returns has no faults.
     """
 
     def __init__(self, inner: Backend, faults: Mapping[int, Callable[[], object]]) -> None:

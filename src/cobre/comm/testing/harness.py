@@ -32,7 +32,7 @@ class Setting:
     size: int
 
     def ends_job(self, cell: Cell) -> bool:
-        """Return whether this cell must end the processes of all ranks; such a cell has a world of its own."""
+        """Return whether this cell must end the processes of all ranks; such a cell has a separate world."""
         return self.size > 1 and any(map(cell.matches, self.variant.ends_job))
 
     def cell(self, case: str, params: Mapping[str, object] | None = None, wrapper: str = "") -> Cell:
@@ -78,7 +78,7 @@ def run_cells(setting: Setting, cells: Sequence[Cell]) -> Iterator[Result]:
 
 
 def run_world(setting: Setting, cells: Sequence[Cell]) -> tuple[list[Result], Sequence[Cell]]:
-    """Run these cells in one world; the results, and the cells after the one that broke it."""
+    """Run these cells in one world; return the results, and the cells after the one that broke it."""
     run = _start_and_read(setting, cells)
     if setting.ends_job(cells[0]):
         return _judge_end_of_job(setting, run, cells[0]), cells[1:]

@@ -1,4 +1,4 @@
-"""Input data that every process can reproduce from a key alone.
+"""Input data that every process can reproduce from a key.
 
 All generators are seeded by a key (case, parameters, rank), so that the oracle knows what each rank sends.
 """

@@ -57,9 +57,9 @@ class LeakCheck:
         return {MARK_VARIABLE: self._mark}
 
     def leaks(self, settle_s: float = SETTLE_S) -> list[str]:
-        """Return what was left behind.
+        """Return descriptions of leaks.
 
-        Other programs may run here: only what stays for `settle_s` seconds, and is ours, counts.
+        Other programs may run here: only what remains for `settle_s` seconds, and is ours, counts.
         """
         ended = time.time()
         deadline = time.monotonic() + settle_s
@@ -102,7 +102,7 @@ def _descriptors() -> Iterator[str]:
         try:
             target = entry.readlink()
         except OSError:
-            continue  # the one that listed the folder
+            continue  # the descriptor of the listing itself
         yield f"{entry.name} -> {target}"
 
 

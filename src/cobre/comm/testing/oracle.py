@@ -1,4 +1,4 @@
-"""Expected results, computed with NumPy alone and without any communicator."""
+"""Expected results, computed with NumPy and without any communicator."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

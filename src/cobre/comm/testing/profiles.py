@@ -1,6 +1,6 @@
-"""Profiles of backends, all that the kit knows about them: variants, and how worlds are started.
+"""Profiles of backends: variants, and how worlds are started. The kit uses nothing else about a backend.
 
-To check a backend of your own, write a `Profile` for it; the rest of the kit relies on nothing else.
+To check another backend, write a `Profile` for it.
 """
 
 import importlib
@@ -58,7 +58,7 @@ class Profile:
     """A backend under test.
 
     start: starts a whole world, as users do.
-    max_size: the largest number of ranks; None: no limit.
+    max_size: the largest number of ranks; None if unlimited.
     """
 
     name: str
@@ -189,7 +189,7 @@ def run_mpi_rank(folder: str) -> None:
     result_path(folder, comm.rank).write_text(json.dumps(value), encoding="utf-8")
 
 
-# The profiles of our own backends.
+# The profiles of the built-in backends.
 
 LOCAL = Profile("local", launched("local"), max_size=1)
 
@@ -242,5 +242,5 @@ PROFILES = {entry.name: entry for entry in (LOCAL, SHM, TCP, MPI)}
 
 
 def profile(backend: str) -> Profile:
-    """Return the profile of a backend by name; a registered one is started by the launcher, as its `new_world` says."""
+    """Return the profile of a backend by name; the launcher starts registered ones, by their `new_world`."""
     return PROFILES.get(backend) or Profile(backend, launched(backend))

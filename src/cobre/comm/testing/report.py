@@ -37,8 +37,8 @@ class Outcome(StrEnum):
 class Cell:
     """One cell of the grid: a case with its parameters, on a backend with a number of ranks.
 
-    variant: of the backend, such as its wait strategy. wrapper: "module:name" of a class or function that is applied to
-    the communicator first, such as a mutant; empty: none.
+    variant: a variant of the backend, such as its wait strategy. wrapper: "module:name" of a class or function that is
+    applied to the communicator first, such as a mutant; empty: none.
     """
 
     backend: str
@@ -60,7 +60,7 @@ class Cell:
         return f"{self.case}:{words}" if words else self.case
 
     def command(self, program: str = KIT) -> str:
-        """Return the command that runs this cell alone."""
+        """Return the command that runs only this cell."""
         variant = f" --variant {self.variant}" if self.variant else ""
         where = f"--backend {self.backend}{variant} --ranks {self.size}"
         only = "" if self.group == "world" else f" --case '{self.name}'"  # a world ends badly after any case

@@ -25,7 +25,7 @@ class Step(Protocol):
         ...
 
     def predict(self, size: int) -> Array:
-        """Return what every rank of a world of that size must hold."""
+        """Return the expected content of every rank's memory in a world of that size."""
         ...
 
 
@@ -66,7 +66,7 @@ class Gather:
 
 @dataclass(frozen=True, slots=True)
 class GatherIntoRegion:
-    """`allgatherv` into a shared region; `heap_ranks` of every four pass an array of their own instead."""
+    """`allgatherv` into a shared region; `heap_ranks` of every four pass a private array instead."""
 
     seed: str
     dtype: str
@@ -93,7 +93,7 @@ class GatherIntoRegion:
             return inputs.copied(region.as_array())
 
     def predict(self, size: int) -> Array:
-        """Return what a gather into private memory would give: a region changes nothing."""
+        """Return the result of a gather into private memory: a region changes nothing."""
         return self._gather().predict(size)
 
     def _gather(self) -> Gather:

@@ -196,7 +196,7 @@ def matched_calls(world: TracedCommunicator) -> Iterator[MatchedCall]:
 
 
 def waiting(matched: MatchedCall, begins_ns: Mapping[int, int]) -> Waiting | None:
-    """Return how long each rank waited for the last one; None for calls in which ranks need not wait for each other.
+    """Return each rank's wait for the last one; None for calls in which ranks need not wait for each other.
 
     begins_ns: when each rank began the call, in common time.
     """
@@ -230,8 +230,8 @@ OffsetSample = tuple[int, int]
 class Alignment:
     """Offsets of all clocks.
 
-    samples: by clock, in the order of time; offsets in between are interpolated. uncertainty_ns: the largest of all
-    clocks. calls, pieces: what the offsets were computed from.
+    samples: of each clock, by time; offsets in between are interpolated. uncertainty_ns: the largest of all clocks.
+    calls, pieces: what the offsets were computed from.
     """
 
     samples: Mapping[str, Sequence[OffsetSample]]

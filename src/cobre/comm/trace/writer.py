@@ -1,7 +1,7 @@
-"""The writer of traces: each communicator's calls go to a file of its own, line by line.
+"""The writer of traces: each communicator's calls go to a separate file, line by line.
 
 Calls cost no more than without a trace: a thread reads the ring buffer of the guard and writes what is new. If a
-program makes calls faster than that, the oldest are lost, and the file says how many.
+program makes calls faster than that, the oldest are lost, and the file has their number.
 """
 
 import contextlib

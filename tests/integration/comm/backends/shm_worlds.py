@@ -51,7 +51,7 @@ def address_of(name):
     return f"\0cobre-shm/{os.geteuid()}/{name}"
 
 
-def joined(name):
+def joined_ranks(name):
     """Return how many ranks have joined, read from the segment itself."""
     try:
         with segment_of(name) as stream:
@@ -71,7 +71,7 @@ def segment_of(name):
 @contextmanager
 def fresh_name():
     """Yield an unused name for a world, and remove all its files afterwards."""
-    chosen = f"cobre-test-{secrets.token_hex(6)}"
-    yield chosen
-    for left in names(chosen):
-        (SHM / left).unlink(missing_ok=True)
+    name = f"cobre-test-{secrets.token_hex(6)}"
+    yield name
+    for leftover in names(name):
+        (SHM / leftover).unlink(missing_ok=True)

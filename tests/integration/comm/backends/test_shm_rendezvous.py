@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from processes import finish, start_python, wait_until
-from shm_worlds import NOBODY, address_of, fresh_name, is_joining, joined, names, start_rank
+from shm_worlds import NOBODY, address_of, fresh_name, is_joining, joined_ranks, names, start_rank
 
 WAITS = """if comm.rank == 2:
             print("computes", flush=True)
@@ -32,7 +32,7 @@ def name():
 def two_of_three(name, **options):
     """Yield ranks 0 and 1, which have joined and wait for rank 2."""
     ranks = [start_rank(name, rank, size=3, **options) for rank in range(2)]
-    wait_until(lambda: joined(name) == 2, "two ranks have joined")
+    wait_until(lambda: joined_ranks(name) == 2, "two ranks have joined")
     return ranks
 
 
@@ -161,8 +161,8 @@ def test_listener_that_sends_no_segment_is_ignored(name, content, tmp_path):
         visitor, _ = sock.accept()
         with visitor:
             descriptors = array.array("i", [stream.fileno()])
-            given = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)] if content == "another file" else []
-            visitor.sendmsg([b"\0"], given)
+            ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)] if content == "another file" else []
+            visitor.sendmsg([b"\0"], ancillary)
         _, out, err = finish(rank)
     assert "rank 0 has not created segment" in out, err
     assert (tmp_path / "file").read_bytes() == b"mine"
@@ -183,11 +183,11 @@ def test_ranks_with_separate_network_namespaces_need_the_rendezvous_by_name(name
     limit = "20" if rendezvous == "name" else "2"
     first = start_rank(name, 0, RENDEZVOUS=rendezvous, CONNECT_TIMEOUT_SECS=limit)
     second = start_rank(name, 1, wrapper=alone, CONNECT_TIMEOUT_SECS=limit)
-    said = [finish(rank)[1] for rank in (first, second)]
+    outputs = [finish(rank)[1] for rank in (first, second)]
     if rendezvous == "name":
-        assert said == ["joined\n", "joined\n"]
+        assert outputs == ["joined\n", "joined\n"]
     else:
-        assert "missing rank 1" in said[0] and "COBRE_SHM_RENDEZVOUS=name" in said[1]
+        assert "missing rank 1" in outputs[0] and "COBRE_SHM_RENDEZVOUS=name" in outputs[1]
 
 
 def test_name_is_reusable_by_successive_worlds(name):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from processes import finish, start_python, wait_until
-from shm_worlds import LAYOUT_AT, NOBODY, SHM, fresh_name, is_joining, joined, names, segment_of, start_rank
+from shm_worlds import LAYOUT_AT, NOBODY, SHM, fresh_name, is_joining, joined_ranks, names, segment_of, start_rank
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("setpriv") is None, reason="acting as another user needs root and setpriv"
@@ -63,15 +63,15 @@ def test_link_in_the_place_of_a_segment_is_refused(name, tmp_path):
 
 def test_segment_of_another_version_of_cobre_is_refused(name):
     first = start_rank(name, 0)
-    wait_until(lambda: joined(name) == 1, "rank 0 waits")
+    wait_until(lambda: joined_ranks(name) == 1, "rank 0 waits")
     with segment_of(name) as segment:
-        ours = int.from_bytes(os.pread(segment.fileno(), 4, LAYOUT_AT), sys.byteorder)
-        os.pwrite(segment.fileno(), (ours + 1).to_bytes(4, sys.byteorder), LAYOUT_AT)
+        version = int.from_bytes(os.pread(segment.fileno(), 4, LAYOUT_AT), sys.byteorder)
+        os.pwrite(segment.fileno(), (version + 1).to_bytes(4, sys.byteorder), LAYOUT_AT)
     _, out, err = finish(start_rank(name, 1))
     first.kill()
     finish(first)
     assert f"rank 0 (pid {first.pid}) runs another version of cobre" in out, err
-    assert f"segment layout {ours + 1}, this rank has layout {ours}" in out
+    assert f"segment layout {version + 1}, this rank has layout {version}" in out
 
 
 def test_truncated_segment_is_refused(name):
@@ -104,7 +104,7 @@ def test_process_without_free_descriptors_reports_it(name, rank):
     """Rank 0 cannot create the segment; rank 1 has a descriptor for the connection, but none for the segment."""
     first = start_rank(name, 0) if rank else None
     if first:
-        wait_until(lambda: joined(name) == 1, "rank 0 waits")
+        wait_until(lambda: joined_ranks(name) == 1, "rank 0 waits")
     code, out, err = finish(start_python("-c", WITHOUT_DESCRIPTORS.format(name=name, rank=rank)))
     if first:
         first.kill()

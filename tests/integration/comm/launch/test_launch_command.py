@@ -97,8 +97,8 @@ with create_communicator() as comm:
 )
 def test_exit_code_is_that_of_first_failed_rank(script, how, code, text):
     path = script(FAILS.format(how=how))
-    found, _, err = launch("-n", "2", path)
-    assert found == code
+    exit_code, _, err = launch("-n", "2", path)
+    assert exit_code == code
     assert "rank 1 (host " in err
     assert text in err
     assert err.endswith("1 other rank was healthy and has exited.\n")

@@ -24,7 +24,7 @@ def nothing_is_left_behind():
 
 
 @pytest.fixture
-def no_patience(monkeypatch):
+def short_timeouts(monkeypatch):
     monkeypatch.setattr(supervision, "FAILURE_GRACE_S", 0.2)
 
 
@@ -41,7 +41,7 @@ def stages(comm, bad_rank):
     comm.barrier()
 
 
-def sleepless(comm):
+def compute_forever(comm):
     """Compute forever, outside any collective."""
     while True:
         time.sleep(0.01)
@@ -64,7 +64,7 @@ def test_error_names_the_rank_and_shows_its_traceback():
 
 
 def test_rank_killed_by_another_is_the_cause():
-    def murder(comm):
+    def kill_rank_2(comm):
         from numpy import array, empty
 
         pids = empty(comm.size, "int64")
@@ -75,7 +75,7 @@ def test_rank_killed_by_another_is_the_cause():
             comm.barrier()
 
     with pytest.raises(WorkerError) as caught:
-        launch.run(murder, 3)
+        launch.run(kill_rank_2, 3)
     error = caught.value
     assert (error.rank, error.exit_code, error.inner) == (2, -signal.SIGKILL, None)
     assert "killed by SIGKILL (signal 9): likely out of memory. Try fewer ranks." in str(error)
@@ -111,11 +111,11 @@ def test_exit_text_is_printed_and_reported(capsys):
     assert printed(capsys.readouterr().err) == ["[rank 0] no such case"]
 
 
-def test_computing_ranks_are_stopped(no_patience):
+def test_computing_ranks_are_stopped(short_timeouts):
     def one_fails(comm):
         if comm.rank == 1:
             raise ValueError("boom")
-        sleepless(comm)
+        compute_forever(comm)
 
     with pytest.raises(WorkerError, match="boom") as caught:
         launch.run(one_fails, 3)
@@ -123,20 +123,20 @@ def test_computing_ranks_are_stopped(no_patience):
     assert str(caught.value).endswith("2 other ranks were healthy and have exited.")
 
 
-def test_ranks_ignoring_stop_are_killed(no_patience):
-    def stubborn(comm):
+def test_ranks_ignoring_stop_are_killed(short_timeouts):
+    def ignore_sigterm(comm):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         comm.barrier()
         if comm.rank == 0:
             raise ValueError("boom")
-        sleepless(comm)
+        compute_forever(comm)
 
     with pytest.raises(WorkerError, match="boom") as caught:
-        launch.run(stubborn, 2)
+        launch.run(ignore_sigterm, 2)
     assert caught.value.rank == 0
 
 
-def test_stopped_process_is_killed(no_patience):
+def test_stopped_process_is_killed(short_timeouts):
     def frozen(comm):
         comm.barrier()
         if comm.rank == 0:
@@ -224,10 +224,10 @@ def test_error_of_an_inner_run_is_raised_by_the_outer_one():
 
 def test_run_timeout_ends_run():
     with pytest.raises(TimeoutError, match=r"longer than 0\.5 s; ranks \[0, 1\] were still running"):
-        launch.run(sleepless, 2, timeout_s=0.5)
+        launch.run(compute_forever, 2, timeout_s=0.5)
 
 
-def test_run_ended_before_joining_leaves_no_name(tmp_path, no_patience):
+def test_run_ended_before_joining_leaves_no_name(tmp_path, short_timeouts):
     """Rank 1 never joins, so rank 0 holds the rendezvous name when it is stopped; the fixture checks for leftovers."""
     script = tmp_path / "never_joins.py"
     script.write_text("""
@@ -246,7 +246,7 @@ raise SystemExit(7)
     assert (caught.value.rank, caught.value.exit_code) == (1, 7)
 
 
-def test_ranks_killed_while_creating_region_leave_no_name(no_patience):
+def test_ranks_killed_while_creating_region_leave_no_name(short_timeouts):
     """Each rank kills itself inside a call that creates a region; the fixture looks for leftovers."""
 
     def watched(comm):

@@ -112,9 +112,9 @@ def test_no_fork_server_without_pidfds(monkeypatch):
 def test_output_printed_while_loading_is_attributed_to_rank_0_without_blocking(module):
     """A megabyte exceeds the capacity of any pipe."""
     name = module("import sys\nprint('x' * 1_000_000)\nsys.stderr.write('y' * 1_000_000 + '\\n')\n")
-    said = []
-    launch.run(parents, 2, preload=[name], output=lambda *words: said.append(words))
-    assert sorted(said) == [(0, "stderr", "y" * 1_000_000 + "\n"), (0, "stdout", "x" * 1_000_000 + "\n")]
+    output = []
+    launch.run(parents, 2, preload=[name], output=lambda *words: output.append(words))
+    assert sorted(output) == [(0, "stderr", "y" * 1_000_000 + "\n"), (0, "stdout", "x" * 1_000_000 + "\n")]
 
 
 def test_run_timeout_applies_while_loading(module):
@@ -152,28 +152,28 @@ def test_processes_are_named_by_rank(size):
 
 
 def test_ranks_hold_no_descriptors_of_each_other():
-    def held(comm):
-        found = []
+    def open_descriptors(comm):
+        links = []
         for descriptor in Path("/proc/self/fd").iterdir():
             with contextlib.suppress(OSError):  # the one that lists them, and those that a thread closes meanwhile
-                found.append(str(descriptor.readlink()))
+                links.append(str(descriptor.readlink()))
         numbers = (1, 2, int(os.environ[MESSAGE_VARIABLE]))
-        own = [str(Path(f"/proc/self/fd/{number}").readlink()) for number in numbers]
-        return own, found
+        streams = [str(Path(f"/proc/self/fd/{number}").readlink()) for number in numbers]
+        return streams, links
 
-    answers = launch.run(held, 6, on_message=lambda *_: None)
-    for rank, (own, _) in enumerate(answers):
-        assert all(link.startswith("pipe:") for link in own)
-        for other, (_, found) in enumerate(answers):
-            assert rank == other or not set(own) & set(found)
+    answers = launch.run(open_descriptors, 6, on_message=lambda *_: None)
+    for rank, (streams, _) in enumerate(answers):
+        assert all(link.startswith("pipe:") for link in streams)
+        for other, (_, links) in enumerate(answers):
+            assert rank == other or not set(streams) & set(links)
 
 
 def test_fork_server_ignores_job_wide_signal():
     """A batch system sends SIGTERM to all processes of a job; ranks handle it themselves."""
 
-    def ends_in_its_own_way(comm):
-        came = threading.Event()
-        signal.signal(signal.SIGTERM, lambda *_: came.set())
+    def handle_sigterm(comm):
+        received = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: received.set())
         comm.barrier()
         if comm.rank == 0:
             os.kill(os.getppid(), signal.SIGTERM)
@@ -182,13 +182,13 @@ def test_fork_server_ignores_job_wide_signal():
             os.kill(os.getppid(), signal.SIGUSR1)
         comm.barrier()
         os.kill(os.getpid(), signal.SIGTERM)
-        return came.wait(DEADLINE_S)
+        return received.wait(DEADLINE_S)
 
-    assert launch.run(ends_in_its_own_way, 2) == [True, True]
+    assert launch.run(handle_sigterm, 2) == [True, True]
 
 
 def test_ranks_end_with_the_fork_server_and_the_error_says_so():
-    def kills_its_parent(comm):
+    def kill_parent(comm):
         subprocess.Popen(["sleep", "1000"])
         comm.barrier()
         if comm.rank == 1:
@@ -198,7 +198,7 @@ def test_ranks_end_with_the_fork_server_and_the_error_says_so():
 
     ended = r"fork server of the ranks \(pid \d+\) was killed by SIGKILL \(signal 9\)"
     with pytest.raises(WorkerError, match=ended) as caught:
-        launch.run(kills_its_parent, 3)
+        launch.run(kill_parent, 3)
     assert caught.value.exit_code == -signal.SIGKILL
     assert str(caught.value).endswith("2 other ranks were healthy and have exited.")
 
@@ -206,7 +206,7 @@ def test_ranks_end_with_the_fork_server_and_the_error_says_so():
 def test_fork_server_that_does_not_reply_is_killed(monkeypatch):
     monkeypatch.setattr(fork_server, "REPLY_S", 0.5)
 
-    def stops_its_parent(comm):
+    def stop_parent(comm):
         comm.barrier()
         if comm.rank == 1:
             os.kill(os.getppid(), signal.SIGSTOP)
@@ -214,7 +214,7 @@ def test_fork_server_that_does_not_reply_is_killed(monkeypatch):
 
     silent = r"fork server of the ranks \(pid \d+\) did not reply within 0.5 s, and was killed$"
     with pytest.raises(WorkerError, match=re.compile(silent, re.MULTILINE)):
-        launch.run(stops_its_parent, 2)
+        launch.run(stop_parent, 2)
 
 
 WORLD = """
@@ -259,14 +259,14 @@ def test_fork_server_killed_at_any_moment_leaves_no_process(tmp_path, victim, at
     wait_until(lambda: launcher.poll() is not None or find(mark, "fork-server"), "there is a fork server")
     time.sleep(random.Random(mark).random() * 0.8)  # kill at a random instant during the start
     forks = find(mark, "fork-server")
-    chosen = {
+    victims = {
         "the fork server": forks[:1],
         "a fork": forks[-1:],
         "the launcher": [launcher.pid],
         "the launcher and its orphan reaper": [*find(mark, "orphan_reaper"), launcher.pid],
         "the launcher and the fork server": [launcher.pid, *forks[:1]],
     }[victim]
-    for pid in chosen:
+    for pid in victims:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:

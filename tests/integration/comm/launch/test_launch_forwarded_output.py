@@ -11,16 +11,16 @@ LOCAL = {"size": 1, "backend": "local"}
 
 
 def test_lines_are_prefixed_and_complete(capsys):
-    def speaks(comm):
+    def print_lines(comm):
         for number in range(100):
             print("line", number, "of", comm.rank)
         print("warning", comm.rank, file=sys.stderr)
 
-    launch.run(speaks, 3)
+    launch.run(print_lines, 3)
     out, err = capsys.readouterr()
     for rank in range(3):
-        mine = [line for line in out.splitlines() if line.startswith(f"[rank {rank}] ")]
-        assert mine == [f"[rank {rank}] line {number} of {rank}" for number in range(100)]
+        lines = [line for line in out.splitlines() if line.startswith(f"[rank {rank}] ")]
+        assert lines == [f"[rank {rank}] line {number} of {rank}" for number in range(100)]
     assert len(out.splitlines()) == 300
     assert sorted(err.splitlines()) == [f"[rank {rank}] warning {rank}" for rank in range(3)]
 
@@ -31,12 +31,12 @@ def test_last_line_without_newline_is_printed(capsys):
 
 
 def test_output_of_killed_rank_is_not_lost(capsys):
-    def dies(comm):
+    def print_and_die(comm):
         print("last words", end="")
         os.kill(os.getpid(), 9)
 
     with pytest.raises(launch.WorkerError):
-        launch.run(dies, **LOCAL)
+        launch.run(print_and_die, **LOCAL)
     assert capsys.readouterr().out == "[rank 0] last words\n"
 
 
@@ -72,12 +72,12 @@ def test_output_can_be_redirected(capsys):
 
 
 def test_failing_output_stops_run():
-    def full(rank, stream, text):
+    def raise_disk_full(rank, stream, text):
         raise OSError("disk full")
 
-    def speaks_for_ever(comm):
+    def print_forever(comm):
         while True:
             print("more")
 
     with pytest.raises(OSError, match="disk full"):
-        launch.run(speaks_for_ever, 2, output=full)
+        launch.run(print_forever, 2, output=raise_disk_full)

@@ -22,7 +22,7 @@ def whoami(comm):
     return comm.rank, comm.size, comm.backend, os.getpid()
 
 
-def summed(comm, numbers, *, scale=1):
+def allreduced_sum(comm, numbers, *, scale=1):
     mine = np.array([float(numbers[comm.rank])])
     everyone = np.empty_like(mine)
     comm.allreduce(mine, everyone)
@@ -49,8 +49,8 @@ def test_values_keep_rank_order_whatever_finishes_first():
 
 
 def test_arguments_reach_every_rank():
-    assert launch.run(summed, 2, "shm", ([1, 2],), {"scale": 10}) == [30.0, 30.0]
-    assert launch.run(summed, size=2, args=[[1, 2]]) == [3.0, 3.0]
+    assert launch.run(allreduced_sum, 2, "shm", ([1, 2],), {"scale": 10}) == [30.0, 30.0]
+    assert launch.run(allreduced_sum, size=2, args=[[1, 2]]) == [3.0, 3.0]
 
 
 def test_closures_lambdas_and_local_classes_are_sent_and_returned():
@@ -66,12 +66,12 @@ def test_closures_lambdas_and_local_classes_are_sent_and_returned():
 
 def test_large_arguments_and_results_are_transferred():
     table = np.arange(50 * 2**20 // 8, dtype=np.float64)
-    values = launch.run(lambda comm, given: given + comm.rank, 2, args=(table,))
+    values = launch.run(lambda comm, numbers: numbers + comm.rank, 2, args=(table,))
     assert all(np.array_equal(value, table + rank) for rank, value in enumerate(values))
 
 
 def test_shm_world_of_one_rank():
-    assert launch.run(summed, 1, args=([4],)) == [4.0]
+    assert launch.run(allreduced_sum, 1, args=([4],)) == [4.0]
 
 
 def test_rank_may_start_ranks_of_its_own():
@@ -84,11 +84,11 @@ def test_rank_may_start_ranks_of_its_own():
 
 
 def test_run_works_from_any_thread():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(launch.run(whoami, 2)))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(launch.run(whoami, 2)))
     thread.start()
     thread.join(60)
-    assert [value[0] for value in found[0]] == [0, 1]
+    assert [value[0] for value in results[0]] == [0, 1]
 
 
 @pytest.mark.parametrize("missing", [("pidfd_open",), ("pidfd_open", "waitid"), ("memfd_create",)])
@@ -99,12 +99,12 @@ def test_run_works_without_newer_system_calls(monkeypatch, missing):
 
 
 def test_world_options_come_from_environment():
-    def waits(comm):
+    def wait_and_read_environment(comm):
         comm.barrier()
         return os.environ["COBRE_SHM_WAIT"], os.environ["MINE"]
 
-    given = {"COBRE_SHM_WAIT": "condvar", "MINE": "yes"}
-    assert launch.run(waits, 2, environment=given) == [("condvar", "yes")] * 2
+    environment = {"COBRE_SHM_WAIT": "condvar", "MINE": "yes"}
+    assert launch.run(wait_and_read_environment, 2, environment=environment) == [("condvar", "yes")] * 2
 
 
 def test_numerical_libraries_get_one_thread(monkeypatch):

@@ -148,9 +148,9 @@ def usual_signals():
 @pytest.mark.parametrize("size", [1, 2], ids=["spawned", "forked"])
 def test_rank_starts_with_default_signal_handlers(size):
     def handlers(comm):
-        found = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+        dispositions = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-        return found == [signal.default_int_handler, signal.SIG_DFL, signal.SIG_DFL], blocked
+        return dispositions == [signal.default_int_handler, signal.SIG_DFL, signal.SIG_DFL], blocked
 
     assert launch.run(handlers, size) == [(True, set())] * size
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

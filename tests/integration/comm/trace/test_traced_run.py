@@ -74,20 +74,20 @@ def test_every_rank_is_a_process_and_every_call_a_slice(merged):
         rest = ["split_local", "create_shared_region", "fence"]
         assert names == ["states", "bounds", "broadcast"] * STEPS + rest
         assert [event["name"] for event in calls if event["pid"] == rank and event["tid"] == 2] == ["barrier"]
-    gathered = [event["args"] for event in calls if event["name"] == "states"]
-    assert {args["bytes"] for args in gathered} == {RANKS * 80}
-    assert {args["operation"] for args in gathered} == {"allgatherv"}
+    arguments = [event["args"] for event in calls if event["name"] == "states"]
+    assert {args["bytes"] for args in arguments} == {RANKS * 80}
+    assert {args["operation"] for args in arguments} == {"allgatherv"}
 
 
 def test_slices_of_a_thread_nest(merged):
     trace, _ = merged
     for rank in range(RANKS):
-        own = [event for event in slices(trace) if (event["pid"], event["tid"]) == (rank, 1)]
-        calls = [event for event in own if event["cat"] != "waiting"]
+        events = [event for event in slices(trace) if (event["pid"], event["tid"]) == (rank, 1)]
+        calls = [event for event in events if event["cat"] != "waiting"]
         ends = [event["ts"] + event["dur"] for event in calls]
         assert all(end <= event["ts"] + 0.001 for end, event in zip(ends, calls[1:], strict=False))
         inside = [(event["ts"], event["ts"] + event["dur"]) for event in calls]
-        for event in own:
+        for event in events:
             if event["cat"] == "waiting":
                 begin, end = event["ts"], event["ts"] + event["dur"]
                 assert any(first <= begin and end <= last + 0.001 for first, last in inside)
@@ -105,7 +105,7 @@ def test_slow_rank_is_named(merged):
 
 
 def test_killed_rank_and_its_survivors_can_be_merged(tmp_path):
-    def loses_one(comm):
+    def kill_rank_1(comm):
         comm.barrier(label="together")
         if comm.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -113,7 +113,7 @@ def test_killed_rank_and_its_survivors_can_be_merged(tmp_path):
 
     folder = tmp_path / "trace"
     with pytest.raises(launch.WorkerError):
-        launch.run(loses_one, 3, environment={"COBRE_COMM_TRACE": str(folder)}, output=lambda *_: None)
+        launch.run(kill_rank_1, 3, environment={"COBRE_COMM_TRACE": str(folder)}, output=lambda *_: None)
     trace, printed = merge(folder)
     assert "rank 1 (rank-1-" in printed
     assert "the rank was killed or is still running" in printed
@@ -123,11 +123,11 @@ def test_killed_rank_and_its_survivors_can_be_merged(tmp_path):
 
 
 def test_dropped_trace_events_are_counted(tmp_path):
-    def hurries(comm):
+    def make_many_calls(comm):
         for _ in range(20_000):
             comm.barrier()
 
-    launch.run(hurries, 2, environment={"COBRE_COMM_TRACE": str(tmp_path)})
+    launch.run(make_many_calls, 2, environment={"COBRE_COMM_TRACE": str(tmp_path)})
     for recording in read_run(tmp_path).recordings:
         assert recording.lost + len(recording.calls) == 20_000
 

@@ -240,7 +240,7 @@ MAX_MESSAGE = 10_000
 
 
 class ErrorExchange:
-    """Exchange of reports between the processes of a group, on a communicator of its own, by collectives."""
+    """Exchange of reports between the processes of a group, on a separate communicator, by collectives."""
 
     def __init__(self, mpi: Mpi, comm: MpiComm) -> None:
         self._mpi = mpi
@@ -252,7 +252,7 @@ class ErrorExchange:
     def exchange(self, report: ExitReport | None, timeout_s: float | None = None) -> list[ExitReport | None] | None:
         """Return every rank's report, by rank, with None for a rank without an error.
 
-        None if not all ranks took part in time. timeout_s: how long to wait for the others; None: without limit.
+        None if not all ranks took part in time. timeout_s: limit on waiting for the others; None: no limit.
         """
         payload = np.frombuffer(encode_report(report), np.uint8)
         counts = np.zeros(self._comm.Get_size(), np.int64)

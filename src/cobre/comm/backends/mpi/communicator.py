@@ -295,8 +295,8 @@ class MpiCommunicator(WindowRegionBackend):
             self._call_check.compare(CheckedCall(Operation.BARRIER, None))
         self._comm.Barrier()
 
-    # Which MPI call is made must follow from what all ranks know alike (counts, dtype, limit), never from one rank's
-    # own buffers: ranks in different collectives deadlock.
+    # The choice of an MPI call must depend on values that are equal on all ranks (counts, dtype, limit), never on one
+    # rank's buffers: ranks in different collectives deadlock.
 
     # Gathering. A send buffer that overlaps the receive buffer has been checked to be this rank's part of it.
 
@@ -369,7 +369,7 @@ class MpiCommunicator(WindowRegionBackend):
     def _fence_window(self, window: Window) -> None:
         if self._call_check is not None:
             self._call_check.compare(fence_call(window.number))
-        # Sync, barrier, sync: MPI's barrier alone does not order plain loads and stores to a window.
+        # Sync, barrier, sync: MPI's barrier does not order plain loads and stores to a window.
         window.synchronise()
         self._node.Barrier()
         window.synchronise()

@@ -43,7 +43,7 @@ class ShutdownExchange:
 
     def __init__(self, mpi: Mpi, comm: MpiComm) -> None:
         self._mpi = mpi
-        # A communicator of its own: these messages must never match a receive of a collective or of the program.
+        # A separate communicator: these messages must never match a receive of a collective or of the program.
         self._comm = comm.Dup()
         self._requests: list[MpiRequest] = []
         self._size = self._comm.Get_size()
@@ -75,10 +75,10 @@ class ShutdownExchange:
 
     def announce(self) -> None:
         """Send this process's call numbers to all others; `wait` waits for theirs."""
-        own = np.array([guard.sequence for guard in self._guards], np.int64)
+        last_calls = np.array([guard.sequence for guard in self._guards], np.int64)
         others = [rank for rank in range(self._size) if rank != self._comm.Get_rank()]
         # Nonblocking, all before the first wait: with blocking sends, two processes that exit at once would deadlock.
-        self._requests = [self._comm.Isend(own, rank) for rank in others]
+        self._requests = [self._comm.Isend(last_calls, rank) for rank in others]
 
     def wait(self) -> None:
         """Return when the call numbers of all others have arrived; may take long."""
@@ -108,7 +108,7 @@ POLL_S = 0.001
 def drain_output(limit_s: float) -> bool:
     """Wait until the pipes of stdout and stderr are empty, `limit_s` at most; return whether they are.
 
-    Anything but a pipe counts as empty: files need no reader, and a terminal does not say what it has yet to show.
+    Anything but a pipe counts as empty: files need no reader, and a terminal does not report unread output.
     """
     deadline = time.monotonic() + limit_s
     while unread := any(map(_unread_bytes, (STDOUT, STDERR))):
@@ -124,7 +124,7 @@ def _unread_bytes(descriptor: int) -> int:
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             return 0
         (count,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))
-    except OSError:  # closed, or a system on which the writing end may not ask
+    except OSError:  # closed, or a system on which only the reading end has this ioctl
         return 0
     return int(count)
 
@@ -234,7 +234,7 @@ class Job:
             self._print_and_abort(text, FAILED)
         if waited_s >= self._warned.get(endpoint.sequence, 0.0) + PROGRESS_S:
             self._warned = {endpoint.sequence: waited_s}
-            endpoint._log_wait(waited_s, ["other ranks (MPI does not say which)"])
+            endpoint._log_wait(waited_s, ["other ranks (MPI does not report which)"])
 
     def _at_exit(self) -> None:
         if not self._can_abort():

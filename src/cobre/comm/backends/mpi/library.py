@@ -59,7 +59,7 @@ def check_wheel(launch: Launch | None) -> None:
 
 
 def check_size(mpi: Mpi, launch: Launch | None) -> None:
-    """Refuse to run if MPI does not see as many processes as the launcher started: each would be a world of its own."""
+    """Refuse to run if MPI does not see as many processes as the launcher started: each would be a separate world."""
     mpi_size = mpi.COMM_WORLD.Get_size()
     if launch is None or launch.world_size in (None, mpi_size):
         return

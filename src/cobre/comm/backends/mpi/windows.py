@@ -49,8 +49,8 @@ class DeferredRelease:
         """Free what no rank of `comm` uses; return whether the conditions hold on all ranks. A collective."""
         if not conditions and not self._held:
             return True  # on all ranks alike, because all hold the same: none of them enters the collective below
-        own = [all(conditions), *(resource.is_unused() for resource in self._held)]
-        agreed = agree(mpi, comm, np.array(own, np.uint8))
+        flags = [all(conditions), *(resource.is_unused() for resource in self._held)]
+        agreed = agree(mpi, comm, np.array(flags, np.uint8))
         for resource, is_unused in zip(self._held, agreed[1:], strict=True):
             if is_unused:
                 resource.release()
@@ -105,7 +105,7 @@ class Window:
         return all(memory() is None for memory in self._lent)
 
     def synchronise(self) -> None:
-        """Publish this rank's writes before a barrier, and see those of others after it (MPI_Win_sync)."""
+        """Publish this rank's writes before a barrier, and see other ranks' writes after it (MPI_Win_sync)."""
         self._win.Sync()
 
     def free(self) -> None:
@@ -164,7 +164,7 @@ class Windows:
         self._alive.append(window)
         self._release.hold(window.is_unused, lambda: self._free(window))
         # Sync, barrier, sync: the leader publishes its zeros, all ranks wait for it, and then see them.
-        # An MPI barrier alone guarantees nothing about plain loads and stores.
+        # An MPI barrier guarantees nothing about plain loads and stores.
         window.synchronise()
         self._node.Barrier()
         window.synchronise()

@@ -151,7 +151,7 @@ class StarCollectives:
         return region
 
     def split_local(self) -> LocalCommunicator:
-        """Return a communicator of this rank alone, as no memory is shared.
+        """Return a communicator with only this rank, as no memory is shared.
 
         Collective: mismatched calls are detected.
         """
@@ -433,7 +433,7 @@ class HierarchicalCollectives:
         progress.waits_inside_node = not self._is_single_node
         try:
             self._transport.begin(sequence, operation)
-            # The steps below are collectives of their own in shared memory; errors are to name the caller's.
+            # The steps below are separate collectives in shared memory; errors must name the caller's.
             self._shared.describe_call(array, count, total, detail, counts_hash)
             self._shared.enforce_operation_timeout(True)
             yield sequence

@@ -58,7 +58,7 @@ from cobre.comm.types import Dtype, Operation
 def connect(config: TcpConfig, secret: bytes, on_wait: OnWait) -> StarTransport:
     """Join the world that the configuration describes; blocks until all ranks have connected.
 
-    secret: by `load_secret`. on_wait: called during long waits in later calls (see `WaitPolicy`). Raises
+    secret: the key from `load_secret`. on_wait: called during long waits in later calls (see `WaitPolicy`). Raises
     `InitializationFailedError` if ranks are still missing after `connect_timeout_s`, and `MissingConfigurationError` if
     a secret is required and there is none.
     """
@@ -191,7 +191,7 @@ class TcpCommunicator(NativeRegionBackend):
     def _leave_rendezvous(self, error: BaseException) -> None:
         """Close, and raise a startup error: a rank was lost after all had connected, before nodes were known."""
         translated = self._translate(error, Operation.JOIN)
-        if isinstance(error, JoinFailure):  # seen by this rank alone; the others would name it without a reason
+        if isinstance(error, JoinFailure):  # detected only here; the others would name this rank without a reason
             self._transport.monitor.abort(f"rank {self._rank}: {error}", Peer.of_this_process(self._rank))
         self.close()
         if isinstance(error, JoinFailure) or translated is not error:

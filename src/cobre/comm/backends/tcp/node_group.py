@@ -95,9 +95,9 @@ def failure_record_of(error: CollectiveFailure, transport: StarTransport) -> Fai
 
 
 def wake_node(node: NodeGroup, progress: Progress, failure: FailureRecord) -> None:
-    """Wake all ranks of this node if the failure affects the present call; the monitor's `on_failure`.
+    """Wake all ranks of this node if the failure affects the present call; the monitor's `on_failure` callback.
 
-    Runs in the monitor's thread. Ranks that wait in shared memory look at no connection, and would not learn of it.
+    Runs in the monitor's thread. Ranks that wait in shared memory poll no connection, and would not notice it.
     """
     if progress.started != progress.completed and progress.started >= failure.sequence:
         node.abort(failure)
@@ -106,7 +106,7 @@ def wake_node(node: NodeGroup, progress: Progress, failure: FailureRecord) -> No
 def awaited_ranks(transport: StarTransport, missing: Sequence[str]) -> Sequence[str]:
     """Name the ranks that a node waits for, for progress lines.
 
-    They are its own, or those that the coordinator's heartbeats name.
+    They are on this node, or the coordinator's heartbeats name them.
     """
     beat, progress = transport.monitor.heartbeats.get(0), transport.progress
     names = [name.replace("(pid", f"(host {socket.gethostname()}, pid", 1) for name in missing]
@@ -213,8 +213,8 @@ def join_memory(transport: StarTransport, config: TcpConfig, shm: ShmTransport) 
 def _share_memory(transport: StarTransport, config: TcpConfig, nodes: Nodes) -> ShmSegment | None:
     ranks = nodes.node_of(config.rank)
     memory, problem = _create_memory(len(ranks)) if config.rank == ranks[0] else (None, "")
-    # Three exchanges: who runs where (above), what to open, who could open it. Only the last makes sharing safe: a rank
-    # that cannot open the memory would be waited for in it forever.
+    # Three exchanges: identities (above), descriptors, and which ranks could open them. Without the last, ranks would
+    # wait in the memory forever for one that cannot open it.
     offer = (0, 0, 0) if memory is None else (os.getpid(), memory.descriptor, memory.inode)
     offers = _exchange(transport, config.size, _OFFER.pack(*offer))
     if config.rank != ranks[0]:

@@ -214,7 +214,7 @@ def _makes_invalid_call(params: Params, rank: int, size: int) -> bool:
 
 @case("refusals/arguments", (3,), expect=_expect, grid=_grid)
 def arguments(comm: Backend, params: Params) -> Value:
-    """Make the bad call on all ranks, or on one of them alone, which the others never notice."""
+    """Make the bad call on all ranks, or on one of them, which the others never notice."""
     before = comm.sequence
     error = ""
     if _makes_invalid_call(params, comm.rank, comm.size):

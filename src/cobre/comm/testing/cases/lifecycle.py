@@ -193,7 +193,7 @@ def forked_child(comm: Backend, _params: Params) -> Value:
 def _in_forked_child(comm: Backend) -> Any:
     read_end, write_end = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what this case is about
+        warnings.simplefilter("ignore", DeprecationWarning)  # this case forks a process with threads
         child = os.fork()
     if child == 0:
         _answer_and_exit(comm, write_end)
@@ -215,7 +215,7 @@ def _answer_and_exit(comm: Backend, write_end: int) -> None:
 
 @case("callers/not_picklable", (6,), expect=_expect_next(["TypeError", "TypeError", "TypeError"]))
 def not_picklable(comm: Backend, _params: Params) -> Value:
-    """Copy and pickle a communicator, which is refused; the error says what to do instead."""
+    """Copy and pickle a communicator; both raise an error that names the alternative."""
     copies = (
         lambda: copy.copy(comm),
         lambda: copy.deepcopy(comm),

@@ -1,4 +1,4 @@
-"""Shared regions: one memory per node, or private copies that programs cannot tell from it."""
+"""Shared regions: one memory per node, or private copies that behave alike."""
 
 from collections.abc import Callable, Sequence
 

@@ -41,7 +41,7 @@ class NetworkWorld:
 
     def gather(self, ranks):
         """Let all ranks make the gather of `gather_on_command`, and check the data."""
-        ranks[0].tell()
+        ranks[0].send_command()
         assert [rank.wait_for("good")["good"] for rank in ranks] == [True] * len(ranks)
 
     def end(self):
@@ -49,6 +49,6 @@ class NetworkWorld:
             rank.end()
 
 
-def in_time(seen, since, limit_s=TIMEOUT_S):
+def in_time(event, since, limit_s=TIMEOUT_S):
     """Return whether a rank was informed within its time limit."""
-    return seen["at"] - since < limit_s + SLACK_S
+    return event["at"] - since < limit_s + SLACK_S

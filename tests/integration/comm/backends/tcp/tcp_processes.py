@@ -45,7 +45,7 @@ class Rank:
                 return event
         raise AssertionError(f"it ended without '{key}' {words}: {self.process.stderr.read()[-2000:]}")
 
-    def tell(self):
+    def send_command(self):
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
 

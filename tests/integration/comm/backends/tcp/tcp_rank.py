@@ -15,7 +15,7 @@ from cobre.comm import BackendError, CollectiveFailedError, create_communicator
 LARGE = 4_000_000  # bytes, more than the capacity of all socket buffers
 
 
-def say(**event):
+def report_event(**event):
     who = {"rank": int(os.environ["COBRE_TCP_RANK"]), "pid": os.getpid(), "at": time.monotonic()}
     # One write: the liveness thread may log at the same time.
     os.write(1, f"{json.dumps({**who, **event})}\n".encode())
@@ -25,7 +25,7 @@ class Announcer(logging.Handler):
     """A log handler that also prints each message as an event."""
 
     def emit(self, record):
-        say(log=record.getMessage())
+        report_event(log=record.getMessage())
 
 
 def expect_failure(call):
@@ -34,18 +34,18 @@ def expect_failure(call):
         while True:
             call()
     except CollectiveFailedError as error:
-        say(error=type(error).__name__, message=str(error), ranks=error.ranks)
+        report_event(error=type(error).__name__, message=str(error), ranks=error.ranks)
 
 
 def late_coordinator(comm):
     """Let rank 0 compute until the test stops it, while a payload waits for it; no rank may time out."""
     if comm.rank == 0:
         sys.stdin.readline()
-    say(sending=True)
+    report_event(sending=True)
     counts = [LARGE] * comm.size
     recv = np.zeros(sum(counts), np.uint8)
     comm.allgatherv(np.full(LARGE, comm.rank, np.uint8), recv, counts)
-    say(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))
+    report_event(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))
 
 
 def die_with_a_child(comm):
@@ -66,7 +66,7 @@ def idle_coordinator(comm, end=signal.SIGKILL):
     if comm.rank == 1:
         expect_failure(comm.barrier)
     else:
-        sys.stdin.readline()  # computes until the test says otherwise
+        sys.stdin.readline()  # computes until the test sends a command
         expect_failure(comm.barrier)
 
 
@@ -100,7 +100,7 @@ def _lose_the_last(comm, computing):
     if comm.rank == comm.size - 1:
         os.kill(os.getpid(), signal.SIGKILL)
     if comm.rank == computing:
-        sys.stdin.readline()  # computes until the test says otherwise
+        sys.stdin.readline()  # computes until the test sends a command
     expect_failure(comm.barrier)
 
 
@@ -114,7 +114,7 @@ def die_before_a_fence(comm):
         expect_failure(region.fence)
     else:
         region.fence()
-        say(fenced=True)
+        report_event(fenced=True)
 
 
 def fence_and_leave(comm):
@@ -123,7 +123,7 @@ def fence_and_leave(comm):
     if comm.rank == 0:
         sys.stdin.readline()
     region.fence()
-    say(fenced=True)
+    report_event(fenced=True)
 
 
 def abort_between_calls(comm):
@@ -131,7 +131,7 @@ def abort_between_calls(comm):
     comm.barrier()
     if comm.rank == comm.size - 1:
         comm.abort("no more data")
-        say(state=comm.state)
+        report_event(state=comm.state)
     else:
         expect_failure(comm.barrier)
 
@@ -140,38 +140,38 @@ def leave_early(comm):
     """Leave after the last call, in any order and without closing; that affects no other rank."""
     recv = np.zeros(comm.size * LARGE, np.uint8)
     comm.allgatherv(np.full(LARGE, comm.rank, np.uint8), recv, [LARGE] * comm.size)
-    say(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))
+    report_event(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))
     os._exit(0)
 
 
 def leave_early_in_the_ring(comm):
     """Leave early while neighbours still forward what this rank has sent."""
-    say(running=True)
+    report_event(running=True)
     leave_early(comm)
 
 
 def wait_interrupted(comm):
     """Interrupt a wait by Ctrl-C: the call ends, and the other ranks raise an error."""
     if comm.rank == 0:
-        threading.Thread(target=say_when_busy, args=(comm,), daemon=True).start()
+        threading.Thread(target=report_when_busy, args=(comm,), daemon=True).start()
         try:
             comm.barrier()
         except KeyboardInterrupt:
-            say(interrupted=True)
+            report_event(interrupted=True)
         return
     sys.stdin.readline()
     expect_failure(comm.barrier)
 
 
-def say_when_busy(comm):
+def report_when_busy(comm):
     while comm.state != "busy":
         time.sleep(0.001)
-    say(waiting=True)
+    report_event(waiting=True)
 
 
 def barriers(comm):
     """Make barriers until one fails."""
-    say(running=True)
+    report_event(running=True)
     expect_failure(comm.barrier)
 
 
@@ -179,7 +179,7 @@ def gathers(comm):
     """Gather large payloads until one call fails."""
     counts = [LARGE] * comm.size
     send, recv = np.full(LARGE, comm.rank, np.uint8), np.zeros(sum(counts), np.uint8)
-    say(running=True)
+    report_event(running=True)
     expect_failure(lambda: comm.allgatherv(send, recv, counts))
 
 
@@ -187,18 +187,18 @@ def gathers_of_64_kb(comm):
     """Gather payloads that are received by blocking reads until one call fails."""
     counts = [64_000 // comm.size] * comm.size
     send, recv = np.full(counts[0], comm.rank, np.uint8), np.zeros(sum(counts), np.uint8)
-    say(running=True)
+    report_event(running=True)
     expect_failure(lambda: comm.allgatherv(send, recv, counts))
 
 
-def gather_when_told(comm):
+def gather_on_command(comm):
     """Make one large gather, which the others begin while rank 0 still waits for a command."""
-    say(running=True)
+    report_event(running=True)
     if comm.rank == 0:
         sys.stdin.readline()
     recv = np.zeros(comm.size * LARGE, np.uint8)
     comm.allgatherv(np.full(LARGE, comm.rank, np.uint8), recv, [LARGE] * comm.size)
-    say(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))
+    report_event(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))
 
 
 if __name__ == "__main__":
@@ -207,8 +207,8 @@ if __name__ == "__main__":
     try:
         communicator = create_communicator("tcp")
     except BackendError as failure:
-        say(refused=type(failure).__name__, message=str(failure))
+        report_event(refused=type(failure).__name__, message=str(failure))
         sys.exit(1)
     with communicator as world:
-        say(joined=True)
+        report_event(joined=True)
         globals()[sys.argv[1]](world)

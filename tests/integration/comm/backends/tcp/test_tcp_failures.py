@@ -42,7 +42,7 @@ def test_payload_may_wait_longer_than_the_timeout(start):
         for worker in workers:
             with pytest.raises(subprocess.TimeoutExpired):
                 worker.process.wait(min(left_s, 0.5))
-    coordinator.tell()
+    coordinator.send_command()
     for rank in ranks:
         assert rank.wait_for("good")["good"]
 
@@ -50,26 +50,26 @@ def test_payload_may_wait_longer_than_the_timeout(start):
 def test_forked_child_does_not_keep_a_dead_rank_alive(start):
     ranks = start("die_with_a_child", 3)
     for rank in ranks[:2]:
-        seen = rank.wait_for("error")
-        assert (seen["error"], seen["ranks"]) == ("PeerLostError", [2])
+        event = rank.wait_for("error")
+        assert (event["error"], event["ranks"]) == ("PeerLostError", [2])
 
 
 def test_death_is_reported_while_the_coordinator_computes(start):
     ranks = start("idle_coordinator", 3)
     begin = time.monotonic()
-    seen = ranks[1].wait_for("error")
+    event = ranks[1].wait_for("error")
     assert time.monotonic() - begin < QUICK_S
-    assert (seen["error"], seen["ranks"]) == ("PeerLostError", [2])
-    ranks[0].tell()
+    assert (event["error"], event["ranks"]) == ("PeerLostError", [2])
+    ranks[0].send_command()
     assert ranks[0].wait_for("error")["ranks"] == [2]
 
 
 @pytest.mark.parametrize("ranks_per_host", [0, 1])
 def test_stopped_rank_is_reported_while_the_coordinator_computes(start, ranks_per_host):
     ranks = start("idle_coordinator_and_a_stopped_worker", 3, timeout_s=3.0, ranks_per_host=ranks_per_host)
-    seen = ranks[1].wait_for("error")
-    assert (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [2])
-    ranks[0].tell()
+    event = ranks[1].wait_for("error")
+    assert (event["error"], event["ranks"]) == ("PeerTimeoutError", [2])
+    ranks[0].send_command()
     assert ranks[0].wait_for("error")["ranks"] == [2]
 
 
@@ -78,9 +78,9 @@ def test_abort_reaches_ranks_that_are_in_no_call(start, size):
     ranks = start("abort_between_calls", size)
     assert ranks[-1].wait_for("state")["state"] == "broken"
     for rank in ranks[:-1]:
-        seen = rank.wait_for("error")
-        assert seen["error"] == "AbortedError" and "no more data" in seen["message"]
-        assert f"rank {size - 1} (host" in seen["message"]
+        event = rank.wait_for("error")
+        assert event["error"] == "AbortedError" and "no more data" in event["message"]
+        assert f"rank {size - 1} (host" in event["message"]
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -95,6 +95,6 @@ def test_interrupt_ends_the_wait_and_the_world(start):
     ranks[0].wait_for("waiting")
     os.kill(ranks[0].process.pid, signal.SIGINT)
     ranks[0].wait_for("interrupted")
-    ranks[1].tell()
-    seen = ranks[1].wait_for("error")
-    assert seen["error"] == "AbortedError" and "KeyboardInterrupt" in seen["message"]
+    ranks[1].send_command()
+    event = ranks[1].wait_for("error")
+    assert event["error"] == "AbortedError" and "KeyboardInterrupt" in event["message"]

@@ -144,10 +144,10 @@ def warnings_of(caplog):
 @needs_hosts
 def test_hosts_that_cannot_reach_each_other_use_the_star(world_apart):
     """The router drops packets between two hosts: rank 0 names them in a warning, and the payload arrives."""
-    ranks = world_apart.start_all("gather_when_told", timeout_s=30.0)
-    seen = ranks[0].wait_for("log", "large payloads go through rank 0")["log"]
-    assert "rank 1 (host cobre1-" in seen and "cannot reach rank 2 (host cobre2-" in seen
-    assert "at 10.77.2.2:" in seen and "COBRE_TCP_RING_PORTS" in seen
+    ranks = world_apart.start_all("gather_on_command", timeout_s=30.0)
+    warning = ranks[0].wait_for("log", "large payloads go through rank 0")["log"]
+    assert "rank 1 (host cobre1-" in warning and "cannot reach rank 2 (host cobre2-" in warning
+    assert "at 10.77.2.2:" in warning and "COBRE_TCP_RING_PORTS" in warning
     world_apart.gather(ranks)
 
 
@@ -157,7 +157,7 @@ def test_ring_works_on_a_single_port(world, coordinator):
     """All hosts use one port, that of the coordinator, as a network policy of Kubernetes requires."""
     for host in range(3):
         world.network.write_names(host, coordinator=["10.77.0.1"])
-    ranks = world.start_all("gather_when_told", timeout_s=30.0, coordinator=coordinator, ring_ports="29500")
+    ranks = world.start_all("gather_on_command", timeout_s=30.0, coordinator=coordinator, ring_ports="29500")
     for rank in ranks:
         rank.wait_for("running")
     world.gather(ranks)
@@ -170,16 +170,16 @@ def test_black_hole_between_neighbours_is_detected(world):
     begin = time.monotonic()
     world.network.swallow_between(1, 2)
     for rank in ranks:
-        seen = rank.wait_for("error")
-        assert in_time(seen, begin), f"after {seen['at'] - begin:.1f} s: {seen}"
-        assert seen["ranks"] and "lost its connection" in seen["message"], seen
+        event = rank.wait_for("error")
+        assert in_time(event, begin), f"after {event['at'] - begin:.1f} s: {event}"
+        assert event["ranks"] and "lost its connection" in event["message"], event
 
 
 def test_no_free_port_falls_back_to_star(caplog):
     address = new_address()
-    with socket.create_server((address, 0)) as taken, tcp_world(3, ranks_per_host=1, coordinator=address) as world:
+    with socket.create_server((address, 0)) as listener, tcp_world(3, ranks_per_host=1, coordinator=address) as world:
         # Workers listen where they reach the coordinator from, and all of them share its loopback address here.
-        ports = str(taken.getsockname()[1])
+        ports = str(listener.getsockname()[1])
         with socket.create_server(("127.0.0.1", int(ports))):
             communicators = results(world.start_all(ring_ports=ports))
         assert all(ring_of(comm) is None for comm in communicators)
@@ -332,9 +332,9 @@ def test_rank_that_is_killed_in_the_ring_is_named_at_once(start, size, hosts_of,
     os.kill(ranks[victim].pid, signal.SIGKILL)
     for number, rank in enumerate(ranks):
         if number != victim:
-            seen = rank.wait_for("error")
-            assert (seen["error"], seen["ranks"]) == ("PeerLostError", [victim]), seen
-            assert seen["at"] - begin < QUICK_S, seen
+            event = rank.wait_for("error")
+            assert (event["error"], event["ranks"]) == ("PeerLostError", [victim]), event
+            assert event["at"] - begin < QUICK_S, event
 
 
 @pytest.mark.parametrize(("victim", "action"), [(0, "gathers"), (2, "gathers"), (2, "gathers_of_64_kb")])
@@ -344,9 +344,9 @@ def test_rank_that_is_stopped_in_the_ring_is_named_after_the_timeout(start, vict
     os.kill(ranks[victim].pid, signal.SIGSTOP)
     for number, rank in enumerate(ranks):
         if number != victim:
-            seen = rank.wait_for("error")
-            assert (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [victim]), seen
-            assert seen["at"] - begin < 3.0 + QUICK_S, seen
+            event = rank.wait_for("error")
+            assert (event["error"], event["ranks"]) == ("PeerTimeoutError", [victim]), event
+            assert event["at"] - begin < 3.0 + QUICK_S, event
 
 
 def test_ranks_may_end_after_the_last_call_of_the_ring(start):

@@ -55,7 +55,7 @@ def test_rank_order_across_hosts_does_not_change_bits(monkeypatch, hosts_of):
         assert digests == [expected_digest(size, seed, length)] * size
 
 
-def moved(comm):
+def transferred_bytes(comm):
     """Return the bytes that a worker has sent and received on its data connection."""
     info = comm._transport._channel.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     return BYTES_ACKED.unpack_from(info)[0], BYTES_RECEIVED.unpack_from(info)[0]
@@ -76,8 +76,8 @@ def test_every_byte_moves_once_between_hosts(ranks_per_host, expected):
         communicators = results(world.start_all())
         assert all(world.everywhere(communicators, gather))
         for comm, parts in zip(communicators[1:], expected, strict=True):
-            for seen, wanted in zip(moved(comm), parts, strict=True):
-                assert wanted * PART <= seen < wanted * PART + LITTLE
+            for actual, expected_parts in zip(transferred_bytes(comm), parts, strict=True):
+                assert expected_parts * PART <= actual < expected_parts * PART + LITTLE
 
 
 def test_no_memory_is_shared_if_one_rank_cannot_open_it(monkeypatch, caplog):
@@ -137,8 +137,8 @@ def test_death_is_reported_while_a_rank_of_some_host_computes(start, action, los
     ranks = start(action)
     begin = time.monotonic()
     for rank in waiting:
-        seen = ranks[rank].wait_for("error")
-        assert (seen["error"], seen["ranks"]) == ("PeerLostError", [lost])
+        event = ranks[rank].wait_for("error")
+        assert (event["error"], event["ranks"]) == ("PeerLostError", [lost])
     assert time.monotonic() - begin < QUICK_S
 
 
@@ -148,9 +148,9 @@ def test_death_in_a_fence_is_reported_on_its_host(start):
     for rank in ranks[:2]:
         assert rank.wait_for("fenced")
         assert rank.process.wait(DEADLINE_S) == 0
-    ranks[3].tell()
-    seen = ranks[2].wait_for("error")
-    assert (seen["error"], seen["ranks"]) == ("PeerLostError", [3])
+    ranks[3].send_command()
+    event = ranks[2].wait_for("error")
+    assert (event["error"], event["ranks"]) == ("PeerLostError", [3])
 
 
 def test_rank_may_leave_after_a_fence(start):
@@ -158,7 +158,7 @@ def test_rank_may_leave_after_a_fence(start):
     for rank in ranks[2:]:
         assert rank.wait_for("fenced")
         assert rank.process.wait(DEADLINE_S) == 0
-    ranks[0].tell()
+    ranks[0].send_command()
     for rank in ranks[:2]:
         assert rank.wait_for("fenced")
         assert rank.process.wait(DEADLINE_S) == 0

@@ -14,12 +14,13 @@ from cobre.comm import launch
 TOPOLOGIES = {"host": {}, "pairs": {"COBRE_TCP_RANKS_PER_HOST": "2"}, "star": {"COBRE_TCP_RANKS_PER_HOST": "1"}}
 LIMIT_S = 60.0
 LITTLE_S = 1.0
+TIMEOUT_S, IDLE_S = 40, 10  # a quarter of the timeout: three probes follow
 
 
 def options_of_connections(comm):
     """Return TCP_NODELAY, SO_KEEPALIVE and the idle time of every connection of this process, after some traffic."""
     comm.allreduce(np.ones(1), np.zeros(1))
-    found = []
+    options = []
     for name in Path("/proc/self/fd").iterdir():
         descriptor = int(name.name)
         try:
@@ -30,7 +31,7 @@ def options_of_connections(comm):
         with socket.socket(fileno=os.dup(descriptor)) as sock:
             if sock.family not in (socket.AF_INET, socket.AF_INET6) or is_listening(sock):
                 continue
-            found.append(
+            options.append(
                 (
                     sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY),
                     sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),
@@ -38,7 +39,7 @@ def options_of_connections(comm):
                 )
             )
     comm.barrier()
-    return found
+    return options
 
 
 def is_listening(sock):
@@ -48,11 +49,11 @@ def is_listening(sock):
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_every_connection_has_no_delay_and_keepalive(topology):
     size = 4
-    environment = TOPOLOGIES[topology] | {"COBRE_TCP_TIMEOUT_SECS": "40"}
-    found = launch.run(options_of_connections, size, "tcp", environment=environment)
-    assert len(found[0]) >= size - 1, "rank 0 is connected to every other rank"
-    assert all(len(connections) >= 1 for connections in found)
-    assert {option for connections in found for option in connections} == {(1, 1, 10)}  # 40 s / (3 probes + 1)
+    environment = TOPOLOGIES[topology] | {"COBRE_TCP_TIMEOUT_SECS": str(TIMEOUT_S)}
+    options_by_rank = launch.run(options_of_connections, size, "tcp", environment=environment)
+    assert len(options_by_rank[0]) >= size - 1, "rank 0 is connected to every other rank"
+    assert all(len(connections) >= 1 for connections in options_by_rank)
+    assert {option for connections in options_by_rank for option in connections} == {(1, 1, IDLE_S)}
 
 
 def fence_alone(comm, folder, limit_s):
@@ -74,8 +75,8 @@ def fence_alone(comm, folder, limit_s):
 
 
 def test_fence_of_private_memory_does_not_wait(tmp_path):
-    found = launch.run(fence_alone, 2, "tcp", (tmp_path, LIMIT_S), environment=TOPOLOGIES["star"])
-    assert found == [True, True]
+    outcomes = launch.run(fence_alone, 2, "tcp", (tmp_path, LIMIT_S), environment=TOPOLOGIES["star"])
+    assert outcomes == [True, True]
 
 
 def test_fence_of_shared_memory_waits(tmp_path):

@@ -98,7 +98,7 @@ class CoordinatorHandshake:
 
     def receive(self, data: bytes) -> bytes:
         """Handle bytes that have arrived and return the reply; raises `RefusedError` or `ProtocolError`."""
-        # Counted over all frames: limits per frame alone would let a stranger send many.
+        # Counted over all frames: with limits per frame only, a stranger could send many.
         self._received += len(data)
         if self._received > MAX_UNAUTHENTICATED_BYTES:
             raise ProtocolError(f"more than {MAX_UNAUTHENTICATED_BYTES} bytes before PROOF")
@@ -137,7 +137,7 @@ class CoordinatorHandshake:
                 "install the same version of cobre on all hosts"
             ) from error
         _check_versions(hello)
-        # A wrong mark is no reason to refuse: a wrong proof is, with a message that says what differs.
+        # A wrong mark is not refused; a wrong proof is, with a message that names the difference.
         if hmac.compare_digest(mark, first_message_mark(self._secret, content)):
             self.mark = mark
         me = Peer.of_this_process(0)

@@ -123,7 +123,7 @@ def open_listeners(config: TcpConfig, secret: bytes, deadline: float) -> list[so
     listeners = _listen_on_all(addresses)
     if listeners:
         return listeners
-    # An address to bind that is not local is a mistake; a coordinator's address that is not local may be that of a
+    # An address to bind that is not local is a mistake; a coordinator's address that is not local may belong to a
     # router or a Kubernetes service in front of this machine.
     if config.bind:
         raise InitializationFailedError(
@@ -162,7 +162,7 @@ def _resolve_in_time(address: Address, deadline: float) -> list[SocketAddress]:
 
 
 def _listen_everywhere(config: TcpConfig, secret: bytes, port: int, reason: str) -> list[socket.socket]:
-    """Listen on all addresses: none is configured, or that of a router or service in front of this machine."""
+    """Listen on all addresses: none is configured, or it belongs to a router or service in front of this machine."""
     require_secret(secret, config.insecure, f"{reason}, and rank 0 would listen on all addresses of this machine")
     logger.info("%s: listening on all addresses of this machine; COBRE_TCP_BIND overrides this", reason)
     wildcards = ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0"))  # noqa: S104 - allowed just above
@@ -274,7 +274,7 @@ def ring_client_context(config: TcpConfig) -> ssl.SSLContext | None:
     if not config.uses_tls:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False  # the digest of the certificate is known, which says more than a name
+    context.check_hostname = False  # the digest of the certificate is compared, which is stricter than a name
     context.verify_mode = ssl.CERT_NONE
     _load(context, config)
     return context

@@ -2,7 +2,7 @@
 
 The ring is connected once, after all ranks have connected to the coordinator, through which the hosts tell each other
 where they listen. Three exchanges: the offers; who has reached its neighbour; who has authenticated both. If one host
-cannot take part (a firewall, no free port, no TLS certificate), none does, and all know why. Listeners are open until
+cannot take part (a firewall, no free port, no TLS certificate), none does, and all report why. Listeners are open until
 the third exchange, on the address at which the host reaches the coordinator or the coordinator is reached.
 
 A neighbour authenticates itself by the handshake that workers and the coordinator use, and returns the random token of
@@ -38,7 +38,7 @@ MAX_PENDING = 64  # connections without a mark at once, as at the coordinator
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 Exchange = Callable[[RingOffer], Sequence[RingOffer]]
-"""Sends this host's offer to all hosts, and returns those of all, in the order of the ring. A collective."""
+"""Sends this host's offer to all hosts, and returns the offers of all, in ring order. Collective."""
 
 
 class UnreachableError(Exception):
@@ -105,7 +105,7 @@ def _peer_of(offer: RingOffer) -> Peer:
 
 
 def _listen(config: TcpConfig, me: Peer, local_address: Sequence[object]) -> tuple[socket.socket | None, RingOffer]:
-    """Open a listening socket, and return it with the offer to use it; or None, with an offer that says why not."""
+    """Open a listening socket, and return it with the offer to use it; or None, with an offer that gives the reason."""
     if config.uses_tls and not config.tls_cert:
         problem = "cannot listen for its neighbour: it has no TLS certificate (COBRE_TCP_TLS_CERT)"
         return None, RingOffer(me.rank, me.host, me.pid, problem=problem)

@@ -342,7 +342,7 @@ class CoordinatorTransport(StarTransport):
     def _collect(self, sequence: int, header: bytes, payload_sizes: Sequence[int]) -> None:
         """Receive every worker's call, with its small payload; raise if one differs from ours.
 
-        payload_sizes: by rank, in bytes.
+        payload_sizes: the sizes by rank, in bytes.
         """
         for leader, inbox in self._inboxes.items():
             inbox.expect(sum([payload_sizes[rank] for rank in self._ranks_by_leader[leader]]))

@@ -49,7 +49,7 @@ class DeferredCopy:
 class Watch(ABC):
     """Watch over the star's connections while one call's data moves in the ring.
 
-    descriptors: what to poll for reading. missing: the ranks that the call still waits for.
+    descriptors: to poll for reading. missing: the ranks that the call still waits for.
     """
 
     descriptors: Collection[int]

@@ -140,7 +140,7 @@ class DataReader:
 class NodeReader:
     """Receiver of the payloads of one node's ranks, one after the other.
 
-    targets: by rank, where its payload goes. available: by rank, how many bytes have arrived; advanced here.
+    targets: memory for the payload of each rank. available: bytes received so far, by rank; advanced here.
     """
 
     def __init__(self, channel: Channel, targets: Mapping[int, memoryview], available: list[int]) -> None:

@@ -18,7 +18,7 @@ from cobre.comm.endpoint import PROGRESS_S
 
 # Spinning before sleeping: waking a sleeping thread takes longer than most replies take to arrive.
 #
-# If every rank can have a core of its own, a rank polls for a moment before it sleeps. If ranks share cores, that
+# If every rank can have its own core, a rank polls for a moment before it sleeps. If ranks share cores, that
 # moment would be taken from the very rank that it waits for. The ranks are known, but not the other programs of the
 # host: therefore a spin that finds nothing is followed by sleeps without one, twice as many each time (ADR 0009).
 
@@ -76,7 +76,7 @@ def spin_wait_for(size: int) -> SpinWait:
 # Sleeping in poll(), which reports failures of the world and silent or late peers.
 
 POLL_S = 0.25  # between two checks of the peers while nothing arrives
-OVERDUE_GRACE_S = 1.0  # how much later a worker's hard limit ends: the coordinator knows which ranks are late
+OVERDUE_GRACE_S = 1.0  # added to a worker's hard limit, as only the coordinator can name the late ranks
 READ, WRITE = select.POLLIN, select.POLLOUT
 
 
@@ -112,7 +112,7 @@ class Waiter(ABC):
     def sleep(self, interests: Mapping[int, int], missing: Collection[int]) -> Collection[int]:
         """Wait for descriptors and return those that are ready; raise `WorldFailedError` once the call cannot complete.
 
-        interests: by descriptor, READ and WRITE.
+        interests: READ and WRITE flags by descriptor.
         """
         # A failure that affects only later calls keeps the wake descriptor readable forever: then it is not polled.
         polls_wake_fd = not self._monitor.check(self._sequence)
@@ -205,7 +205,7 @@ class CoordinatorWaiter(Waiter):
 
 
 class WorkerWaiter(Waiter):
-    """Waiter of a worker, which is connected to the coordinator alone."""
+    """Waiter of a worker, which is connected only to the coordinator."""
 
     _monitor: WorkerMonitor
 
@@ -226,4 +226,4 @@ class WorkerWaiter(Waiter):
         return [self._monitor.name(0)]
 
     def _publish(self, failure: FailureRecord) -> FailureRecord:
-        return failure  # raised here; the abort that follows tells the coordinator that this rank gave up, and why
+        return failure  # raised here; the abort that follows reports it to the coordinator

@@ -42,7 +42,7 @@ class WorkerTransport(StarTransport):
         self._reply_buffer = memoryview(bytearray(GO_HEADER.size + SMALL_BYTES))
 
     def gather_inline(self, sequence: int, header: bytes, local: memoryview, sizes: Sequence[int]) -> list[memoryview]:
-        """Send this node's bytes and receive those of all others."""
+        """Send this node's bytes and receive all others."""
         reply = self._request(sequence, header, local, sum(sizes) - len(local))
         parts, offset, local_offset = [], 0, 0
         for rank, nbytes in enumerate(sizes):
@@ -74,7 +74,7 @@ class WorkerTransport(StarTransport):
         targets: Sequence[memoryview],
         copy: DeferredCopy,
     ) -> None:
-        """Send this node's parts while those of others arrive."""
+        """Send this node's parts while the others arrive."""
         others = [None if rank in self._local_ranks else target for rank, target in enumerate(targets)]
         self._stream(sequence, header, local, others, copy)
 

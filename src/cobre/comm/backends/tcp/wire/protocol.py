@@ -65,7 +65,7 @@ class FieldReader:
         return self._payload[start:end]
 
     def numbers(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """Return the next numbers, as the layout says."""
+        """Return the next numbers, read by the layout."""
         return layout.unpack(self.take(layout.size))
 
     def text(self, limit: int = MAX_TEXT_BYTES) -> str:
@@ -133,7 +133,7 @@ def frame(tag: int, payload: bytes = b"") -> bytes:
 class FrameParser:
     """Parser of a byte stream into frames; rejects a frame as soon as its five-byte prefix has arrived.
 
-    limits: by tag that is expected here, the longest payload in bytes.
+    limits: the longest payload in bytes, by expected tag.
     """
 
     def __init__(self, limits: Mapping[int, int]) -> None:
@@ -150,7 +150,7 @@ class FrameParser:
 
     @property
     def needed(self) -> int:
-        """How many bytes complete the prefix or the frame; a reader that asks for no more never reads past a frame."""
+        """Number of bytes that complete the prefix or the frame; a reader that reads no more stays within the frame."""
         if len(self._buffer) < PREFIX_BYTES:
             return PREFIX_BYTES - len(self._buffer)
         return int(PREFIX_BYTES + PREFIX.unpack_from(self._buffer)[0] - len(self._buffer))
