@@ -1,11 +1,13 @@
 """The MPI backend under both MPIs: the kit's quick cases, the size check, memory, selection."""
 
+import re
 from pathlib import Path
 
 import environments
 import pytest
 
 PROGRAM = str(Path(__file__).with_name("rank_program.py"))
+MEMORY_PROGRAM = environments.ROOT / "benchmarks" / "memory.py"
 WHO = (  # a line in one write: what ranks print in pieces, the launcher mixes
     "import logging, os; logging.basicConfig(level=logging.INFO); from cobre.comm import create_communicator; "
     "c = create_communicator(); os.write(1, f'{c.backend} {c.rank} of {c.size}\\n'.encode())"
@@ -65,6 +67,19 @@ def test_region_without_room_is_refused_on_every_rank(mpi):
     done = mpi.run(3, PROGRAM, "request_too_large_region")
     assert done.code == 0, done.output
     assert done.output.count("refused True True") == 3
+
+
+def test_region_takes_its_bytes_once_per_node(mpi):
+    """Measured by the kernel's statistics of every rank (PSS)."""
+    done = mpi.run(4, str(MEMORY_PROGRAM), "--joined", environ={"PYTHONPATH": str(MEMORY_PROGRAM.parent)})
+    assert done.code == 0, done.output
+    rows = re.findall(r", (\S+) MB: (\S+) MB shared .*, (\S+) MB private, saves (\S+) of (\S+) MB", done.output)
+    assert [row[0] for row in rows] == ["0.8", "20", "20.8", "250"], done.output
+    for payload, shared, private, saved, without in ([float(number) for number in row] for row in rows):
+        assert shared <= 1.1 * payload + 0.1
+        assert private <= 2.0 + 0.02 * payload, "no rank has a copy of its own"
+        assert abs(saved - (without - shared - private)) <= 0.3
+        assert saved >= 0.7 * without or payload < 1.0, "three of four copies"
 
 
 def test_closed_communicators_and_regions_are_released(mpi):

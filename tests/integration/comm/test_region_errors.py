@@ -1,11 +1,11 @@
-"""Regions and windows beyond a system limit: refused on every rank, and the world continues."""
+"""Errors of regions on every rank: sizes beyond a system limit, and fences of different regions."""
 
 import resource
 
 import numpy as np
 import pytest
 
-from cobre.comm import AllocationFailedError, launch
+from cobre.comm import AllocationFailedError, CommError, MismatchedCallError, launch
 
 MIB = 1 << 20
 ON_HOSTS = {"COBRE_TCP_RANKS_PER_HOST": "2"}
@@ -59,3 +59,19 @@ def test_one_rank_without_memory_refuses_region_on_all_ranks():
     errors = launch.run(limit_memory, 3, "tcp", environment=ALONE)
     assert all(isinstance(error, AllocationFailedError) for error in errors)
     assert "on ranks [2]" in str(errors[0]) and "on ranks [2]" in str(errors[1])
+
+
+def fence_another(comm):
+    regions = [comm.create_shared_region(3, np.int8) for _ in range(2)]
+    try:
+        regions[comm.rank].fence()
+    except CommError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_fencing_different_regions_raises(backend):
+    for error in launch.run(fence_another, 2, backend):
+        assert isinstance(error, MismatchedCallError)
+        assert "rank 0: fence (region 1) vs rank 1: fence (region 2) at call #3" in str(error)
