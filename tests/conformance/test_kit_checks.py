@@ -85,7 +85,7 @@ def fake_rank():
 
     yield start
     for process in processes:
-        process.collect()
+        process.end()
 
 
 def observed(**fields):
