@@ -33,13 +33,11 @@ __all__ = [
     "resumed_event",
 ]
 
-
 Event = Mapping[str, Any]
 """An event as its line in the log has it."""
 
 EventListener = Callable[[Event], None]
 """Called with the events of a run as they occur; `no_events` on ranks other than 0."""
-
 
 MAX_SHOWN = 500
 """Most earlier iterations in the event of a resumed training."""

@@ -30,7 +30,6 @@ __all__ = [
     "is_run_folder",
 ]
 
-
 STUDY_FILE = "study.json"
 SUMMARY_FILE = "summary.json"
 REPORT_FILE = "report.html"
@@ -44,7 +43,6 @@ FAILURES = "failures"
 CHECKPOINTS = "checkpoints"
 STATES, STOCHASTIC, HYDRO_MODELS = "states", "stochastic", "hydro_models"  # of `exports` in config.json
 
-
 RUN_FILES = (
     EVENT_FILE,
     STUDY_FILE,
@@ -53,7 +51,6 @@ RUN_FILES = (
     f"{SIMULATION}/{MANIFEST_FILE}",
 )
 """A directory with any of these was written by `cobre run`."""
-
 
 _RESULT_FILES = (*RUN_FILES[2:], f"{POLICY}/{POLICY_FILE}")
 

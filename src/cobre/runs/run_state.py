@@ -21,7 +21,6 @@ from cobre.runs.files import SUMMARY_FILE
 FRESH_S = 600.0
 """A run on another machine counts as running while its last event is younger than this."""
 
-
 LONG_GAPS = 3.0
 """With long iterations the limit is this multiple of the longest recent time between two events."""
 

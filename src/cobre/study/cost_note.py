@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 ReadColumns = Callable[[str, Sequence[str]], Iterable["pa.Table"]]
 
-
 # Of each penalty: its description, and the table, entity and amounts that attribute it.
 PENALTIES: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
     "deficit_cost": ("deficit", "buses", "bus_id", ("deficit_mwh",)),

@@ -42,7 +42,6 @@ Value = TypeVar("Value")
 RankFunction = Callable[..., Value]
 """Called with a communicator, the arguments, and `emit`."""
 
-
 THREADS_ARE_BEST = "one thread per core: as fast as processes, with less memory and a faster start"
 WORKER_PER_CORE = "a worker for each core"
 WORKERS_FOR_A_TREE = f"{WORKER_PER_CORE}: threads would share the leaves of a tree only"
@@ -53,7 +52,6 @@ ONE_THREAD_PER_RANK = (
 )
 
 ONE_CORE = "this process may use one core only"
-
 
 _FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PRELOAD = ("cobre.study.preload",)

@@ -30,7 +30,6 @@ SCHEMA_ADDRESS = "https://raw.githubusercontent.com/ons-ccee-epe/novomodelo/refs
 # Parts of the addresses that the programs and their bridges write as `$schema`.
 _ADDRESSES: Mapping[str, FormatVersion] = {"/novomodelo/": "0.19", "/cobre-rs/cobre/": "0.18"}
 
-
 _INDEX = re.compile(r"\[\d+\]")
 
 OTHER_FORMAT = error_code(

@@ -137,7 +137,6 @@ ENTITY_NAMES: Mapping[str, str] = {
 
 ID_KEYS = ("id", "hydro_id", "bus_id", "ncs_id", "name")
 
-
 UNITS: Mapping[str, str] = {
     "_mw": "a number (MW)",
     "_m3s": "a number (m3/s)",
@@ -153,7 +152,6 @@ UNITS: Mapping[str, str] = {
     "id": "a whole number",
     "name": "a string",
 }
-
 
 # Codes of schema violations.
 

@@ -40,7 +40,6 @@ def _sections() -> dict[str, Any]:
 
 ConfigFile = create_model("ConfigFile", __base__=JsonFile, __doc__="All of config.json.", **_sections())
 
-
 NO_ITERATION_LIMIT = error_code(
     "no-iteration-limit",
     Layer.SCHEMA,

@@ -221,7 +221,6 @@ class VariableKind:
 
 _BOUNDARY = VariableKind("hydro", is_storage_boundary=True)
 
-
 VARIABLES: Mapping[str, VariableKind] = {
     "hydro_storage": VariableKind("hydro", takes_block=False),
     "hydro_storage_initial": _BOUNDARY,
@@ -249,7 +248,6 @@ VARIABLES: Mapping[str, VariableKind] = {
     "non_controllable_generation": VariableKind("non_controllable_source"),
     "non_controllable_curtailment": VariableKind("non_controllable_source"),
 }
-
 
 Relation = Literal["<=", ">=", "=="]
 MAX_PARENTHESES = 50

@@ -36,7 +36,6 @@ from cobre.io.input_files.constraint_expressions import (
 
 PARAMETERS_FILE = "constraints/generic_parameters.json"
 
-
 ComputedTag = Literal[
     "equivalent_productivity",
     "accumulated_productivity",
@@ -53,7 +52,6 @@ ComputedTag = Literal[
     "max_stored_energy_mwh",
 ]
 
-
 # By kind: the field with its values. The others must be absent.
 PAYLOADS: Mapping[ParameterKind, str] = {
     "constant": "value",
@@ -63,7 +61,6 @@ PAYLOADS: Mapping[ParameterKind, str] = {
     "computed": "computed_spec",
     "expression": "expression",
 }
-
 
 REFERENCE_NAME = error_code(
     "name-not-referable",

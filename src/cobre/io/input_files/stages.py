@@ -44,7 +44,6 @@ DURATION = error_code(
 
 MAX_OPENINGS = 1_000_000  # larger numbers are typing errors: memory would not suffice
 
-
 FILE = STAGES_FILE
 
 

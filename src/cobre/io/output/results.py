@@ -241,7 +241,6 @@ def _scenario(rows: Columns, start: int, stop: int) -> tuple[int, Columns]:
 # By name, such as `hydros` or `training/convergence`.
 ResultTables = Mapping[str, "pa.Table"]
 
-
 _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 
 

@@ -147,7 +147,6 @@ MAX_TABLE_BYTES = 1 << 40
 MAX_TEXT_BYTES = 1 << 28
 """Bytes of the largest file of settings, summary, manifest or log."""
 
-
 MAX_GROWTH_BYTES = 1 << 24
 """Bytes by which a file may grow while it is read: a log may be appended to."""
 

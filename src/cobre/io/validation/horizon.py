@@ -136,7 +136,6 @@ DIMENSION_RULES: tuple[Rule, ...] = (
     factors_for_each_block,
 )
 
-
 # Dates, rates and risk.
 
 STAGES_OUT_OF_ORDER = error_code(

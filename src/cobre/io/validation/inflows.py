@@ -45,7 +45,6 @@ ANNUAL = SCENARIOS["inflow_annual_component"]
 ESTIMATED_FROM = (HISTORY, STATISTICS, COEFFICIENTS)
 LAG_INPUTS = (HYDROS, COEFFICIENTS, ANNUAL, HISTORY, CONFIG_FILE)
 
-
 # A row for every stage.
 
 BY_ENTITY = {
@@ -120,7 +119,6 @@ def lags_count_from_one(case: Case, findings: Findings) -> None:
 
 
 DIMENSION_RULES: tuple[Rule, ...] = (statistics_of_every_stage, plants_without_inflow, lags_count_from_one)
-
 
 # Numbers of the tables.
 

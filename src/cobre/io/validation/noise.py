@@ -175,7 +175,6 @@ def _random_sources(case: Case) -> tuple[int, ...]:
 
 NOISE_VECTOR = (HYDROS, BUSES, SOURCES, SCENARIOS["load_seasonal_stats"], SCENARIOS["non_controllable_stats"], STAGES)
 
-
 # Openings from a file.
 
 OPENINGS_NOT_USED = warning_code(

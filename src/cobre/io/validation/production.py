@@ -45,7 +45,6 @@ PRODUCTIVITY = PRODUCTIONS["energy_productivity"]
 TAILRACE = PRODUCTIONS["tailrace_curves"]
 CHOICES = (HYDROS, PRODUCTION, STAGES)
 
-
 # Productivities: every plant has, in every stage, exactly one source of its production function.
 
 PRODUCTIVITY_TWICE = error_code(
@@ -476,7 +475,6 @@ RULES: tuple[Rule, ...] = (
     one_family_for_a_level,
     curves_of_other_plants,
 )
-
 
 # Values computed from data that the rules above found valid: planes from geometry, parameters from productivities.
 

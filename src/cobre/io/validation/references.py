@@ -404,7 +404,6 @@ CHECKS: tuple[Callable[[Case, DeclaredIds, Findings], None], ...] = (
     _parameters,
 )
 
-
 # References of JSON files that violate their schema, looked up in the parsed JSON.
 
 # file, array, kind of its members, and for each id field the class that it refers to

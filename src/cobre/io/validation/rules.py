@@ -63,7 +63,6 @@ SCENARIOS = {name: form.file for name, form in SCENARIO_TABLES.items()}
 OVERRIDES = {name: form.file for name, form in OVERRIDE_TABLES.items()}
 PRODUCTIONS = {name: form.file for name, form in PRODUCTION_TABLES.items()}
 
-
 Check = Callable[[Case, Findings], None]
 
 

@@ -83,7 +83,6 @@ def geometry_points(case: Case) -> dict[int, int]:
 
 DIMENSION_RULES: tuple[Rule, ...] = (evaporation_by_month, geometry_for_evaporation)
 
-
 # The cascade: no plant may receive its own water back, other than by pumping.
 
 CYCLE = error_code(

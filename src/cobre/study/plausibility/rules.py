@@ -220,7 +220,6 @@ def _where(expected: Expected, worst: int, count: int) -> dict[str, int]:
 
 ADEQUACY_RULES = (capacity_of_the_system, capacity_of_buses, minima_of_buses)
 
-
 # Prices in an order that makes sense, and in a range that a solver can tell apart.
 
 PER_HM3 = ("storage_violation_below_cost", "filling_target_violation_cost")
@@ -307,7 +306,6 @@ def _prices(case: Case, expected: Expected) -> Iterator[tuple[float, str]]:
 
 
 PRICE_RULES = (deficit_above_plants, minimum_generation_above_plants, range_of_prices)
-
 
 # Inflows beside turbines and limits: wrong units, means below zero, minimums that no water can meet.
 
@@ -502,7 +500,6 @@ def _warn(file: str, word: str, members: Sequence[Named], largest: Floats, code:
 
 
 NAME_RULES = (names_used_twice, plants_that_never_run)
-
 
 Rule = Callable[[Case, Expected, Findings], None]
 RULES: tuple[Rule, ...] = (*NAME_RULES, *ADEQUACY_RULES, *WATER_RULES, *PRICE_RULES)

@@ -43,13 +43,11 @@ def input_files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 _PROBED_SCENARIOS = 4
 
-
 # Fields of `training`. Plug-ins take part in the digest by their identities. Every other field takes part, and so will
 # new ones.
 _WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "parallelism", "plugins"}
 OTHER_FILES = "files other than those of its node's leader"
 """Replaces the digest of a case where this rank named a directory with other files."""
-
 
 _WORDS = {
     "cobre": "version of cobre",

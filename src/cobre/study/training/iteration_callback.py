@@ -18,9 +18,7 @@ from cobre.runs.events import Event, EventListener
 IterationCallback = Callable[[dict[str, Any]], object]
 """Called with an iteration; a true value stops the run."""
 
-
 _CONTINUE, _STOP = b"0", b"1"
-
 
 POLL_INTERVAL_S = 0.1
 

@@ -18,18 +18,14 @@ from cobre.sddp.training.context import TrainingContext
 INTERVAL_S = 1.0
 """Shortest time between two events."""
 
-
 INTERVAL_SHARE = 0.01
 """Shortest time between two events, relative to the time of the iteration so far: 100 events per factor of e."""
-
 
 LONG_STUDY_SOLVES = 200_000
 """Studies with fewer LPs are over before an estimate helps."""
 
-
 PILOT_SOLVES = 40
 """Fewest LPs behind an estimate: two trial points with the twenty openings of official decks."""
-
 
 FIRST_ESTIMATE_S = 10.0
 """Time of the first estimate, from forward LPs: the backward pass may be minutes away."""
