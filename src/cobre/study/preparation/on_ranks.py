@@ -22,7 +22,13 @@ from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.shared_value import build_once_per_node
 from cobre.solver.batches import LpSolver
 from cobre.study.arguments import refuse_overrides
-from cobre.study.preparation.fingerprint import OTHER_FILES, Fingerprint, agree_on, requested_files, requested_settings
+from cobre.study.preparation.fingerprint import (
+    FILES_DIFFER_FROM_LEADER,
+    Fingerprint,
+    agree_on,
+    requested_files,
+    requested_settings,
+)
 from cobre.study.preparation.study_cache import CachedStudy, StudyCache, min_seconds
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import CaseRequest, Overrides
@@ -76,6 +82,21 @@ def roomy_heap() -> Iterator[None]:
         narrow_heap()
 
 
+@dataclass(frozen=True, slots=True)
+class _LeaderStudy:
+    """A study as the leader of a node built it or loaded it from the cache.
+
+    known_digest: the digest of the case if the cache had it. files: `requested_files` of the leader. preparation_s: CPU
+    seconds; 0 from the cache.
+    """
+
+    study: PreparedStudy
+    warnings: tuple[str, ...]
+    files: str
+    known_digest: str = ""
+    preparation_s: float = 0.0
+
+
 @roomy_heap()
 def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -> ReadyStudy:
     """Read the case and build its LPs, once for each node, or take both from the cache. Collective.
@@ -84,53 +105,52 @@ def prepare_on_ranks(comm: Backend, request: CaseRequest, emit: EventListener) -
     """
     report = PreparationProgress(emit)
     cache = StudyCache.of(request) if comm.is_leader else None
-    pending: list[StudyCache] = []
-
-    def build() -> tuple[PreparedStudy, tuple[str, ...], str, str]:
-        min_s = min_seconds()  # before anything is read: a wrong value is an error at once
-        cached = None if cache is None else cache.load(lambda text: emit(new_event("warning", message=text)))
-        if cached is not None:
-            return cached.study, cached.warnings, cached.case_digest, requested_files(request)
-        from cobre.study.preparation.prepare import prepare
-
-        began = time.process_time()
-        case, warnings = as_case(request.case, request.overrides, request.config, report)
-        emit(new_event("phase", name="building"))
-        study = prepare(case, report)
-        if cache is not None and comm.rank == 0 and time.process_time() - began >= min_s:
-            pending.append(cache)
-        return study, (*warnings, *study.notes), "", requested_files(request)
-
+    min_s = min_seconds() if comm.is_leader else 0.0  # before anything is read: raises for an invalid variable
     with cobre.without_collection():
-        shared = build_once_per_node(comm, build)
-    study, warnings, known_digest, files = shared.value
+        shared = build_once_per_node(comm, lambda: _load_or_build(request, cache, emit, report))
+    leader, study = shared.value, shared.value.study
     if isinstance(request.case, Case):  # the caller keeps it anyway
         study = replace(study, case=request.case)
-    for warning in warnings:
+    for warning in leader.warnings:
         emit(new_event("warning", message=warning))
     plugins = (request.plugins or NO_PLUGINS).or_configured(study.case.config)
-    if plugins.identities or plugins.changes_study:
-        pending.clear()  # the cache holds studies and digests without plug-ins
+    has_plugins = bool(plugins.identities or plugins.changes_study)  # the cache holds studies and digests without them
+    is_cacheable = comm.rank == 0 and leader.preparation_s >= min_s and not leader.known_digest and not has_plugins
     if plugins.changes_study:
         study = with_plugins(study, plugins)
-    solver = make_solver(study, request.threads, report)
     ready = ReadyStudy(
         study,
-        solver,
-        warnings,
+        make_solver(study, request.threads, report),
+        leader.warnings,
         shared.shared_bytes,
         shared.saved_bytes,
         folder=request.case if isinstance(request.case, Path) else None,
-        cache=pending[0] if pending else None,
+        cache=cache if is_cacheable else None,
         plugins=plugins,
-        known_digest=known_digest,
+        known_digest=leader.known_digest,
     )
     if comm.size > 1:
-        fingerprint, own_files = ready.fingerprint, requested_files(request)
-        if files and own_files and files != own_files:  # the study is that of the node's leader
-            fingerprint = replace(fingerprint, case=OTHER_FILES)
+        fingerprint, files = ready.fingerprint, requested_files(request)
+        if leader.files and files and leader.files != files:
+            fingerprint = replace(fingerprint, case=FILES_DIFFER_FROM_LEADER)
         agree_on(comm, fingerprint, requested_settings(request))
     return ready
+
+
+def _load_or_build(
+    request: CaseRequest, cache: StudyCache | None, emit: EventListener, report: StepReporter
+) -> _LeaderStudy:
+    cached = None if cache is None else cache.load(lambda text: emit(new_event("warning", message=text)))
+    if cached is not None:
+        return _LeaderStudy(cached.study, cached.warnings, requested_files(request), cached.case_digest)
+    from cobre.study.preparation.prepare import prepare
+
+    began = time.process_time()
+    case, warnings = as_case(request.case, request.overrides, request.config, report)
+    emit(new_event("phase", name="building"))
+    study = prepare(case, report)
+    preparation_s = time.process_time() - began
+    return _LeaderStudy(study, (*warnings, *study.notes), requested_files(request), preparation_s=preparation_s)
 
 
 def with_plugins(study: PreparedStudy, plugins: Plugins) -> PreparedStudy:
