@@ -1,6 +1,5 @@
 """`StudyComparison`: what `cobre.compare` returns."""
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +20,7 @@ from cobre.comparison.measures import (
 )
 from cobre.comparison.runs import ComparedRun, NotComparableError
 from cobre.io.output import ResultsError
+from cobre.io.storage.stored_json import json_value
 from cobre.records import dataclass
 from cobre.runs.bit_comparison import Comparison, compare_runs
 from cobre.runs.content import IncompleteRunError
@@ -150,11 +150,7 @@ def only_in(money: ComparedMeans, side: str) -> list[tuple[str, int, str]]:
 def plain_rows(table: "pa.Table") -> list[dict[str, Any]]:
     """Return rows as dictionaries that JSON can hold."""
     rows: list[dict[str, Any]] = table.to_pylist()
-    return [{key: _plain(value) for key, value in row.items()} for row in rows]
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return [{key: json_value(value) for key, value in row.items()} for row in rows]
 
 
 def _floats(column: "pa.ChunkedArray") -> "np.ndarray[Any, np.dtype[np.float64]]":

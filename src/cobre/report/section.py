@@ -1,12 +1,12 @@
 """Sections of a page: charts, tables and HTML under one heading."""
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from html import escape
 from typing import Any
 
+from cobre.io.storage.stored_json import json_value
 from cobre.records import dataclass
 from cobre.report.charts import Chart, LegendEntry, variable
 from cobre.text import NO_VALUE, digits, duration_spelled, money_spelled, percent_spelled
@@ -58,7 +58,7 @@ class DataTable:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the table in full precision; NaN and infinities are null."""
-        rows = [[_plain(cell) for cell in row] for row in self.rows]
+        rows = [[json_value(cell) for cell in row] for row in self.rows]
         return {"columns": [column.title for column in self.columns], "rows": rows}
 
     def html(self) -> str:
@@ -83,10 +83,6 @@ class DataTable:
         scaled = cell if cell is None or isinstance(cell, str) or column.divisor == 1.0 else cell / column.divisor
         text = NO_VALUE if scaled is None else FORMATS[column.format](scaled)
         return f"<td{column.css}>{escape(text)}</td>"
-
-
-def _plain(cell: Cell) -> Cell:
-    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
 CODE = re.compile(r"`([^`]+)`")

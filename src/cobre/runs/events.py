@@ -4,7 +4,6 @@ Every event has `event`, its kind, and `time`, in seconds since 1970 (UTC). Mone
 """
 
 import json
-import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.errors import CobreError
 from cobre.io.storage.atomic import WriteError, as_write_error
 from cobre.io.storage.confined import MAX_BYTES, open_own, open_untrusted, read_untrusted, remove_file
-from cobre.io.storage.stored_json import parse_finite
+from cobre.io.storage.stored_json import json_value, parse_finite
 from cobre.runs.files import EVENT_FILE, OUTPUT
 from cobre.runs.summary import bound_history
 from cobre.sddp.iteration_records import IterationRecord, phases_as_dict
@@ -107,17 +106,7 @@ def resumed_event(history: Sequence[IterationRecord], *, is_risk_averse: bool = 
 
 def encode(event: Event) -> str:
     """Encode an event as one line of JSON; numbers that JSON does not know become null."""
-    return json.dumps({key: _plain(value) for key, value in event.items()}, separators=(",", ":"), allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return value
+    return json.dumps({key: json_value(value) for key, value in event.items()}, separators=(",", ":"), allow_nan=False)
 
 
 def number_of(value: object) -> float | None:

@@ -1,6 +1,5 @@
 """Queries of the tables of a run: columns, scenarios, stages and entities, as rows or as statistics."""
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.errors import CobreError
 from cobre.io.output import listed_file, read_manifest
-from cobre.io.storage.stored_json import read_stored_object
+from cobre.io.storage.stored_json import json_value, read_stored_object
 from cobre.records import dataclass
 from cobre.runs.files import CONVERGENCE, MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
 from cobre.runs.labels import KINDS_BY_ID
@@ -92,7 +91,7 @@ def query_table(folder: Path, query: TableQuery) -> TableAnswer:
         table = table.filter(pc.is_in(table[name], _as_array(values, table[name].type)))
     table = _statistics(table, query.group_by, selected) if query.group_by else table.select(selected)
     page = table.slice(query.offset, query.limit)
-    rows = tuple({key: _plain(value) for key, value in row.items()} for row in page.to_pylist())
+    rows = tuple({key: json_value(value) for key, value in row.items()} for row in page.to_pylist())
     return TableAnswer(query.table, tuple(table.column_names), rows, table.num_rows, _names_in(rows, names))
 
 
@@ -138,8 +137,8 @@ def _entity(value: int | str, names: Mapping[int, str], column: str) -> int:
         return value
     ids = [id_ for id_, name in names.items() if name == value]
     if len(ids) != 1:
-        known = ", ".join(f"{name} ({id_})" for id_, name in names.items()) or "none by name"
-        raise QueryError(f"{value!r} is the name of {len(ids)} entities of {column}; there are {known}")
+        names_and_ids = ", ".join(f"{name} ({id_})" for id_, name in names.items()) or "none by name"
+        raise QueryError(f"{value!r} is the name of {len(ids)} entities of {column}; there are {names_and_ids}")
     return ids[0]
 
 
@@ -194,10 +193,7 @@ def _names(folder: Path) -> dict[str, dict[int, str]]:
 def _names_in(rows: Sequence[Mapping[str, Any]], names: Mapping[str, Mapping[int, str]]) -> dict[str, dict[int, str]]:
     """Return, by id column, the names of the entities that occur in the rows."""
     columns = [column for column in (rows[0] if rows else ()) if column in names]
-    shown = {column: sorted({row[column] for row in rows}) for column in columns}
-    return {column: {id_: names[column][id_] for id_ in ids if id_ in names[column]} for column, ids in shown.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value for JSON; infinity and NaN become null."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    ids_shown = {column: sorted({row[column] for row in rows}) for column in columns}
+    return {
+        column: {id_: names[column][id_] for id_ in ids if id_ in names[column]} for column, ids in ids_shown.items()
+    }

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ def parse_stored(text: str | bytes) -> Any:
 
 def read_stored_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file. Raises OSError, or ValueError for other content."""
-    found = parse_stored(read_untrusted_text(path))
-    if not isinstance(found, dict):
+    content = parse_stored(read_untrusted_text(path))
+    if not isinstance(content, dict):
         raise ValueError("it is not a JSON object")
-    return found
+    return content
 
 
 def write_json(path: Path, content: Any, *, sort_keys: bool = False, is_compact: bool = False) -> None:
@@ -37,6 +37,17 @@ def write_json(path: Path, content: Any, *, sort_keys: bool = False, is_compact:
     write_file(path, (json.dumps(content, indent=indent, sort_keys=sort_keys) + "\n").encode())
 
 
+def json_value(value: Any) -> Any:
+    """Replace infinities and NaN, which JSON does not have, by None, also inside lists and objects."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (list, tuple)):
+        return [json_value(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {key: json_value(entry) for key, entry in value.items()}
+    return value
+
+
 def parse_finite(text: str | bytes) -> Any:
     """Parse as `parse_stored` does, but raise ValueError for NaN and infinities: events never have them."""
     return _checked(lambda: json.loads(text, parse_int=_parse_integer, parse_float=_finite, parse_constant=_refuse))
@@ -44,12 +55,12 @@ def parse_finite(text: str | bytes) -> Any:
 
 def _checked(parse: Callable[[], Any]) -> Any:
     try:
-        found = parse()
+        content = parse()
     except RecursionError:
         raise _too_deep() from None
-    if not is_shallow(found):
+    if not is_shallow(content):
         raise _too_deep()
-    return found
+    return content
 
 
 def _refuse(word: str) -> float:
