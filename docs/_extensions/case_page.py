@@ -7,7 +7,7 @@ from docstrings import introduction
 from record_tables import Style, is_list, records, table, words
 
 from cobre.io.case_folder.case_files import MOVED, REQUIRED_JSON
-from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS, PRODUCTIVITY_TABLE
+from cobre.io.decoding.format_version import FEATURES, INTEGRATED_COLUMN, PRODUCTIVITY_TABLE
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files import correlation, entities, stages
 from cobre.io.input_files.constraint_expressions import VARIABLES
@@ -122,10 +122,10 @@ def _overview() -> Iterator[str]:
 
 def _formats() -> Iterator[str]:
     yield FORMATS.rstrip()
-    for mark in MARKS:
-        values = " or ".join("absent or null" if value is None else f"`{value}`" for value in mark.values)
-        name = ", ".join(f"`{field}`" for field in mark.fields) + (f": {values}" if values else "")
-        yield f"| `{mark.file}` | {name} | {mark.version} | {mark.remedy} |"
+    for feature in FEATURES:
+        values = " or ".join("absent or null" if value is None else f"`{value}`" for value in feature.values)
+        name = ", ".join(f"`{field}`" for field in feature.fields) + (f": {values}" if values else "")
+        yield f"| `{feature.file}` | {name} | {feature.version} | {feature.remedy} |"
     yield OF_FORMATS
 
 

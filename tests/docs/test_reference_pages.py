@@ -17,7 +17,7 @@ from cobre.cli.main import main
 from cobre.comm.detection import LAUNCHERS
 from cobre.comm.testing.case import all_cases
 from cobre.io.case_folder.case_files import known_files
-from cobre.io.decoding.format_version import INTEGRATED_COLUMN, MARKS
+from cobre.io.decoding.format_version import FEATURES, INTEGRATED_COLUMN
 from cobre.io.findings import CODES, load_all_codes
 from cobre.io.input_files.config import ConfigFile
 
@@ -152,10 +152,10 @@ def test_every_file_of_a_case_is_documented():
 
 def test_format_specific_features_are_documented():
     lines = case_page().split("## Formats", 1)[1].split("\n## ", 1)[0].splitlines()
-    for mark in MARKS:
-        [line] = [line for line in lines if f"| `{mark.file}` | `{mark.fields[0]}`" in line]
-        assert f"| {mark.version} | {mark.remedy} |" in line
-        assert all(f"`{value}`" in line for value in mark.values if value)
+    for feature in FEATURES:
+        [line] = [line for line in lines if f"| `{feature.file}` | `{feature.fields[0]}`" in line]
+        assert f"| {feature.version} | {feature.remedy} |" in line
+        assert all(f"`{value}`" in line for value in feature.values if value)
     assert any(INTEGRATED_COLUMN in line for line in lines)
 
 

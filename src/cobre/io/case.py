@@ -21,8 +21,8 @@ from cobre.core.temporal import Horizon, PolicyGraph
 from cobre.errors import CaseIoError
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
 from cobre.io.decoding.format_version import (
-    FormatSeen,
-    fit_messages,
+    RecognisedFormat,
+    drop_errors_of_other_format,
     recognise_format,
     refuse_other_format,
 )
@@ -112,7 +112,7 @@ def check_folder(path: str | Path) -> None:
         raise CaseIoError(f"case directory {what}: {path}")
 
 
-def format_of(path: str | Path) -> FormatSeen | None:
+def format_of(path: str | Path) -> RecognisedFormat | None:
     """Return the format of a case and the reason, also of a case with errors; None without config.json."""
     folder = Path(path)
     config = ConfigDocument.read(folder) if folder.is_dir() else None
@@ -127,7 +127,7 @@ def read_case(
     overrides: Overrides | None = None,
     config: ConfigDocument | None = None,
     report: StepReporter = no_report,
-    formats: list[FormatSeen] | None = None,
+    formats: list[RecognisedFormat] | None = None,
 ) -> Case | None:
     """Return the case, or None if it has errors, which are added to `findings`.
 
@@ -139,12 +139,16 @@ def read_case(
     if not check_files(folder, findings):
         return None
     documents = _read_documents(folder, config or ConfigDocument.read(folder), findings)
-    seen = recognise_format(folder, documents)
+    case_format = recognise_format(folder, documents)
     if formats is not None:
-        formats.append(seen)
-    settings = with_paths_from(folder, read_config(documents[CONFIG_FILE], overrides, findings, seen) or NO_CONFIG)
+        formats.append(case_format)
+    settings = with_paths_from(
+        folder, read_config(documents[CONFIG_FILE], overrides, findings, case_format) or NO_CONFIG
+    )
     name, start = folder.resolve().name, len(findings)
-    case = decode_case(name, settings, documents, lambda form: read_table(folder, form, findings), findings, seen)
+    case = decode_case(
+        name, settings, documents, lambda form: read_table(folder, form, findings), findings, case_format
+    )
     if not findings.errors:
         report(PreparationStep.CHECKING, 0, 0)
     check_case(case, documents, findings)
@@ -166,24 +170,24 @@ def decode_case(
     documents: Documents,
     table: Callable[[TableFormat], Table | None],
     findings: Findings,
-    seen: FormatSeen,
+    case_format: RecognisedFormat,
 ) -> Case:
     """Return the case of some files, with placeholders for those that cannot be decoded.
 
-    Everything is in canonical order afterwards, whatever its order in the files was.
+    The result is in canonical order, independent of file order.
     documents: by name, all of `REQUIRED_JSON` and `OPTIONAL_JSON`; None: no such file.
     table: gives the Parquet table of a format, sorted by its keys; None: no such file.
-    seen: the format that the files are in; what only the other one has is refused.
+    case_format: the format of the files; features of the other one are errors.
     """
     start = len(findings)
     for file, document in documents.items():
         if file != CONFIG_FILE:  # its overrides count, too: see read_config
-            refuse_other_format(seen, document, findings)
+            refuse_other_format(case_format, document, findings)
     horizon = read_stages(documents[STAGES_FILE], findings)
     initial_conditions = read_initial_conditions(documents["initial_conditions.json"], findings)
     penalties = read_penalties(documents["penalties.json"], findings)
     system = _read_system(documents, findings)
-    tables = {field: table(form) for field, form in production_tables(seen.version).items()}
+    tables = {field: table(form) for field, form in production_tables(case_format.version).items()}
     production = read_production_models(documents["system/hydro_production_models.json"], tables, findings)
     scenarios = _read_scenarios(documents, {field: table(form) for field, form in SCENARIO_TABLES.items()}, findings)
     overriding = {field: table(form) for field, form in OVERRIDE_TABLES.items()}
@@ -192,10 +196,10 @@ def decode_case(
         documents["constraints/generic_parameters.json"],
         table(BOUNDS),
         findings,
-        seen,
+        case_format,
     )
     post_study = read_post_study_stages(documents["post_study_stages.json"], findings)
-    fit_messages(seen, findings, start)
+    drop_errors_of_other_format(case_format, findings, start)
     return Case(
         name=name,
         config=config,
@@ -208,7 +212,7 @@ def decode_case(
         overrides=OverrideTables(**overriding),
         generic_constraints=generic_constraints,
         post_study=post_study,
-        format_version=seen.version,
+        format_version=case_format.version,
     )
 
 

@@ -1,4 +1,4 @@
-"""Findings of validation: their codes, the data they carry, and the only place where they become text.
+"""Findings of validation: their codes, the data they carry, and the single place that formats them.
 
 A check declares each kind of finding once, as a `Code` with its sentence, and adds findings with values:
 
@@ -21,7 +21,7 @@ from cobre.records import dataclass
 from cobre.text import counted
 
 MAX_DETAILED = 100
-"""Errors that programs get one by one; a table with a wrong column has as many as rows."""
+"""Maximum number of errors listed individually in JSON output: a bad column produces one per row."""
 
 MAX_SEPARATE = 3
 """Similar findings that have a line each; more of them share a line."""
@@ -286,8 +286,8 @@ def _plain(value: Any) -> Any:
 class Findings:
     """Findings of a case, collected while it is read and checked."""
 
-    def __init__(self, found: Iterable[Finding] = ()) -> None:
-        self._found = list(found)
+    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+        self._found = list(findings)
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self._found)
@@ -345,8 +345,8 @@ class InvalidCaseError(ValidationError):
     def details(self) -> dict[str, Any]:
         """Add `case`, `num_errors`, and `problems`: code, file, entity, field, message ... of the first 100."""
         errors = [finding for finding in self.findings if not finding.is_warning]
-        found = [finding.as_dict() for finding in errors[:MAX_DETAILED]]
-        return super().details() | {"case": self.case, "num_errors": len(errors), "problems": found}
+        listed = [finding.as_dict() for finding in errors[:MAX_DETAILED]]
+        return super().details() | {"case": self.case, "num_errors": len(errors), "problems": listed}
 
 
 # Lines of text: findings of one kind in one field of one file share a line if there are many.
@@ -416,8 +416,8 @@ class IdList:
 
 def several(kind: str, ids: Iterable[int]) -> Subject:
     """Return some entities of a kind as one subject, such as `stages 3, 4`."""
-    found = list(ids)
-    return (Part(kind if len(found) == 1 else f"{kind}s", str(IdList(found))),)
+    members = list(ids)
+    return (Part(kind if len(members) == 1 else f"{kind}s", str(IdList(members))),)
 
 
 def stages(ids: Iterable[int]) -> IdList:

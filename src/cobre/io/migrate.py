@@ -102,22 +102,22 @@ def as_019(case: Case, notes: Notes) -> Case:
     )
 
 
-def _cut_selection(chosen: CutSelectionConfig, notes: Notes) -> CutSelectionConfig:
-    selection = chosen.selection
+def _cut_selection(config: CutSelectionConfig, notes: Notes) -> CutSelectionConfig:
+    selection = config.selection
     if isinstance(selection, Level1Selection | DominationSelection):
         if selection.method != "level1":
             notes.dropped(CONFIG_FILE, f"the cut selection `{selection.method}`, which is `level1` now")
         is_exact = isinstance(selection, Level1Selection) and selection.tie_tolerance == Level1Selection().tie_tolerance
         if not is_exact:
             notes.dropped(CONFIG_FILE, "the tolerance of cut selection: values of cuts are compared exactly")
-        window = chosen.state_window
+        window = config.state_window
         selection = Level1Selection(selection.check_frequency, lookback_iterations=window)
-        chosen = replace(chosen, selection=selection, state_window=None)
+        config = replace(config, selection=selection, state_window=None)
         notes.now_effective(CONFIG_FILE, "level1 keeps one cut for each state, and all cuts of the first stage")
-    if isinstance(selection, DynamicSelection) and chosen.max_active_per_stage is not None:
+    if isinstance(selection, DynamicSelection) and config.max_active_per_stage is not None:
         notes.dropped(CONFIG_FILE, "max_active_per_stage, which the cut selection `dynamic` does not have any more")
-        chosen = replace(chosen, max_active_per_stage=None)
-    return chosen
+        config = replace(config, max_active_per_stage=None)
+    return config
 
 
 def _note_effects(case: Case, notes: Notes) -> None:
@@ -158,8 +158,8 @@ def _choices(plant: HydroProduction) -> list[ProductionChoice]:
 
 
 def _plant(plant: HydroProduction, notes: Notes) -> HydroProduction:
-    given = [*_choices(plant), *([] if plant.default is None else [plant.default])]
-    if any(choice.model == "linearized_head" for choice in given):
+    choices = [*_choices(plant), *([] if plant.default is None else [plant.default])]
+    if any(choice.model == "linearized_head" for choice in choices):
         notes.converted(MODELS, f"hydro {plant.hydro_id}: linearized_head became constant_productivity, as before")
     return replace(
         plant,

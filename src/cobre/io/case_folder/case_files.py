@@ -76,13 +76,13 @@ def known_files() -> frozenset[str]:
 
 def _warn_of_unknown(folder: Path, findings: Findings) -> None:
     """Warn of unknown files in the folders of inputs; other folders are left to the user."""
-    known = known_files()
+    names = known_files()
     for directory in (folder, *(folder / name for name in FOLDERS)):
         for path in (
             sorted(directory.glob("*.json")) + sorted(directory.glob("*.parquet")) if directory.is_dir() else ()
         ):
             name = path.relative_to(folder).as_posix()
-            if name not in known and name not in NOT_INPUT:
+            if name not in names and name not in NOT_INPUT:
                 findings.add(UNKNOWN_FILE, name)
 
 
@@ -91,8 +91,8 @@ def _warn_of_unknown(folder: Path, findings: Findings) -> None:
 
 def file_digests(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every existing file of the case format, by its path inside the case."""
-    found = {name: _digest(folder / name) for name in sorted(known_files())}
-    return {name: digest for name, digest in found.items() if digest}
+    digests = {name: _digest(folder / name) for name in sorted(known_files())}
+    return {name: digest for name, digest in digests.items() if digest}
 
 
 def differing_files(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
@@ -135,8 +135,8 @@ def read_conversion(folder: Path) -> dict[str, Any] | None:
     if not isinstance(content, dict):
         return None
     files = content.get("input_files")
-    found = {name: content[name] for name in _FACTS if content.get(name) is not None}
-    return found | ({"input_files": len(files)} if isinstance(files, list) else {})
+    record = {name: content[name] for name in _FACTS if content.get(name) is not None}
+    return record | ({"input_files": len(files)} if isinstance(files, list) else {})
 
 
 def conversion_in_words(facts: dict[str, Any]) -> str:

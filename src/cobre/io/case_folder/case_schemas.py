@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
-from cobre.io.decoding.format_version import MARKS, Mark
+from cobre.io.decoding.format_version import FEATURES, FormatFeature
 from cobre.io.decoding.json_records import JsonFile
 from cobre.io.input_files.config import ConfigFile
 from cobre.io.input_files.correlation import CorrelationFile
@@ -68,10 +68,10 @@ def schema_of(name: str) -> dict[str, object]:
     file, record = SCHEMAS[name]
     schema = {"$schema": DIALECT, **record.model_json_schema(), "title": file}
     _require_tags(schema)
-    for mark in MARKS:
-        if mark.file == file:
-            for field in mark.fields:
-                _note_format(schema, field.split("."), mark)
+    for feature in FEATURES:
+        if feature.file == file:
+            for field in feature.fields:
+                _note_format(schema, field.split("."), feature)
     return schema
 
 
@@ -85,23 +85,23 @@ def _require_tags(schema: dict[str, Any]) -> None:
             record["required"] = [tags[0], *record.get("required", ())]
 
 
-def _note_format(schema: dict[str, Any], keys: list[str], mark: Mark) -> None:
+def _note_format(schema: dict[str, Any], keys: list[str], feature: FormatFeature) -> None:
     nodes = [schema]
     for key in keys[:-1]:
         nodes = [part["properties"][key.removesuffix("[]")] for node in nodes for part in _objects(schema, node, key)]
         if key.endswith("[]"):
             nodes = [part["items"] for part in nodes]
-    for part in (found for node in nodes for found in _objects(schema, node, keys[-1])):
+    for part in (part_of_node for node in nodes for part_of_node in _objects(schema, node, keys[-1])):
         field = part["properties"][keys[-1]]
-        known = field.get("enum", [field["const"]] if "const" in field else None)
-        values = [value for value in mark.values if known is None or value in known]
-        if not mark.values:
-            field |= {"description": f"In format {mark.version} only.", "x-format": mark.version}
+        choices = field.get("enum", [field["const"]] if "const" in field else None)
+        values = [value for value in feature.values if choices is None or value in choices]
+        if not feature.values:
+            field |= {"description": f"In format {feature.version} only.", "x-format": feature.version}
         elif values:
             names = ", ".join("null, and leaving it out," if value is None else str(value) for value in values)
-            versions = {json.dumps(value).strip('"'): mark.version for value in values}
+            versions = {json.dumps(value).strip('"'): feature.version for value in values}
             field |= {
-                "description": f"In format {mark.version} only: {names}.".replace(",.", "."),
+                "description": f"In format {feature.version} only: {names}.".replace(",.", "."),
                 "x-format": versions,
             }
 

@@ -48,11 +48,11 @@ def create_case(name: str, folder: Path) -> None:
 
     Raises UnknownTemplateError, and WriteError if the directory cannot be written.
     """
-    known = {template.name: template for template in templates()}
-    if name not in known:
-        raise UnknownTemplateError(f"there is no template `{name}`; choose from {', '.join(known)}")
+    by_name = {template.name: template for template in templates()}
+    if name not in by_name:
+        raise UnknownTemplateError(f"there is no template `{name}`; choose from {', '.join(by_name)}")
     with new_directory(folder) as fresh:
-        shutil.copytree(known[name].folder, fresh, ignore=_LEFT_OUT, dirs_exist_ok=True)
+        shutil.copytree(by_name[name].folder, fresh, ignore=_LEFT_OUT, dirs_exist_ok=True)
         for schema, (file, _) in SCHEMAS.items():
             if (fresh / file).is_file():
                 _name_schema(fresh / file, SCHEMA_ADDRESS.format(name=schema))
@@ -67,9 +67,9 @@ def _name_schema(path: Path, address: str) -> None:
 def _folders() -> list[Path]:
     for package in cobre.__path__:
         for home in _HOMES:
-            found = [config.parent for config in (Path(package) / home).resolve().glob("*/config.json")]
-            if found:
-                return found
+            folders = [config.parent for config in (Path(package) / home).resolve().glob("*/config.json")]
+            if folders:
+                return folders
     return []
 
 
@@ -123,8 +123,8 @@ def read_case_file(case: Path, file: str) -> Any:
 
 def json_files(case: Path) -> list[str]:
     """Return the JSON files of a case, without those of its results."""
-    found = (path.relative_to(case) for path in sorted(case.rglob("*.json")))
-    return [path.as_posix() for path in found if path.parts[0] != OUTPUT]
+    paths = (path.relative_to(case) for path in sorted(case.rglob("*.json")))
+    return [path.as_posix() for path in paths if path.parts[0] != OUTPUT]
 
 
 def patched_case(case: Path, target: Path, patches: Sequence[Patch]) -> None:
@@ -165,8 +165,8 @@ def _inside(holder: Any, step: str, patch: Patch) -> Any:
         return holder[_list_index(holder, step, patch)]
     if isinstance(holder, Mapping) and step in holder:
         return holder[step]
-    known = f"; there are {', '.join(map(str, holder))}" if isinstance(holder, Mapping) else ""
-    raise CasePatchError(f"{patch}: there is no {step!r}{known}")
+    members = f"; there are {', '.join(map(str, holder))}" if isinstance(holder, Mapping) else ""
+    raise CasePatchError(f"{patch}: there is no {step!r}{members}")
 
 
 def _list_index(holder: Sequence[Any], step: str, patch: Patch) -> int:

@@ -1,8 +1,8 @@
 """The format of a case, 0.18 or 0.19, recognised by its files.
 
 The `$schema` of a file decides, that of config.json first: each program writes an address of its own. A case without
-one is of format 0.19 if a file has something that only 0.19 has, and otherwise of format 0.18. What the format of a
-case does not know is refused, wherever it is found; both questions are answered by one list, `MARKS`.
+one is of format 0.19 if a file has something that only 0.19 has, and otherwise of format 0.18. Features of the other
+format are errors. `FEATURES` lists them.
 """
 
 import re
@@ -41,7 +41,7 @@ Keys = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FormatSeen:
+class RecognisedFormat:
     """The format of a case, and the reason."""
 
     version: FormatVersion
@@ -51,15 +51,15 @@ class FormatSeen:
         return f"format {self.version} ({self.reason})"
 
 
-FORMAT_018 = FormatSeen("0.18", "no file says otherwise")
+FORMAT_018 = RecognisedFormat("0.18", "no file says otherwise")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """Something that only one of the formats has. Schemas and the reference pages are made from these, too.
+class FormatFeature:
+    """Something that only one of the formats has. Schemas and the reference pages are generated from these, too.
 
-    fields: paths of one kind of field, such as `constraints[].slack.penalty_basis`, where `[]` is each of an array.
-    remedy: what to do about it in a case of the other format.
+    fields: paths of one kind of field, such as `constraints[].slack.penalty_basis`, where `[]` is each element of an
+    array. remedy: what to do about it in a case of the other format.
     values: the values that only this format has; empty: the field itself. Null stands for a field that is absent, too.
     """
 
@@ -70,7 +70,7 @@ class Mark:
     values: tuple[str | None, ...] = ()
 
     def find(self, content: Any) -> Iterator[Keys]:
-        """Yield the paths at which it is, in the content of its file."""
+        """Yield the paths of the feature in the content of its file."""
         for field in self.fields:
             yield from self._below(content, field.split("."), ())
 
@@ -89,51 +89,51 @@ class Mark:
                 yield from self._below(element, keys[1:], (*path, key, index))
 
 
-def recognise_format(folder: Path, documents: Documents) -> FormatSeen:
+def recognise_format(folder: Path, documents: Documents) -> RecognisedFormat:
     """Return the format of a case, from its files, with the reason."""
     for name in sorted(documents, key=lambda name: name != CONFIG_FILE):
         version = _addressed(documents[name])
         if version is not None:
-            return FormatSeen(version, f"$schema of {name}")
-    for mark in MARKS:
-        document = documents.get(mark.file)
-        path = next(mark.find(document.content), None) if document and mark.version == "0.19" else None
+            return RecognisedFormat(version, f"$schema of {name}")
+    for feature in FEATURES:
+        document = documents.get(feature.file)
+        path = next(feature.find(document.content), None) if document and feature.version == "0.19" else None
         if path is not None:
-            return FormatSeen("0.19", f"{_words(documents[mark.file], path)} in {mark.file}")
+            return RecognisedFormat("0.19", f"{_words(documents[feature.file], path)} in {feature.file}")
     if _has_integrated_column(folder):
-        return FormatSeen("0.19", f"{INTEGRATED_COLUMN} in {PRODUCTIVITY_TABLE}")
+        return RecognisedFormat("0.19", f"{INTEGRATED_COLUMN} in {PRODUCTIVITY_TABLE}")
     return FORMAT_018
 
 
-def refuse_other_format(seen: FormatSeen, document: Document | None, findings: Findings) -> None:
+def refuse_other_format(case_format: RecognisedFormat, document: Document | None, findings: Findings) -> None:
     """Add an error for documents in a file that only the other format has, with what to do."""
     if document is None:
         return
-    for mark in MARKS:
-        if mark.version == seen.version or mark.file != document.name:
+    for feature in FEATURES:
+        if feature.version == case_format.version or feature.file != document.name:
             continue
-        for path in mark.find(document.content):
+        for path in feature.find(document.content):
             location = FileLocation.of(document.content, path)
-            facts = {"value": mark.version, "format": str(seen), "advice": mark.remedy}
-            findings.add(OTHER_FORMAT, mark.file, location.subject, location.field, **facts)
+            facts = {"value": feature.version, "format": str(case_format), "advice": feature.remedy}
+            findings.add(OTHER_FORMAT, feature.file, location.subject, location.field, **facts)
 
 
-def fit_messages(seen: FormatSeen, findings: Findings, start: int) -> None:
-    """Correct schema errors from number `start` on, which know both formats, for the one that the case is of.
+def drop_errors_of_other_format(case_format: RecognisedFormat, findings: Findings, start: int) -> None:
+    """Correct schema errors from number `start` on, which cover both formats, for the format of the case.
 
-    Values of the other format are no choices, and its fields are not missing.
+    Values of the other format are not offered as choices, and its fields are not missing.
     """
-    others = [mark for mark in MARKS if mark.version != seen.version]
+    others = [feature for feature in FEATURES if feature.version != case_format.version]
 
     def fitted(finding: Finding) -> Finding | None:
-        for mark in others:
-            if finding.file != mark.file or not any(_is_about(finding, field) for field in mark.fields):
+        for feature in others:
+            if finding.file != feature.file or not any(_is_about(finding, field) for field in feature.fields):
                 continue
             choices = finding.facts.get("choices")
-            if mark.values and isinstance(choices, Choices):
-                left = type(choices)(choice for choice in choices if choice not in mark.values)
+            if feature.values and isinstance(choices, Choices):
+                left = type(choices)(choice for choice in choices if choice not in feature.values)
                 return replace(finding, facts={**finding.facts, "choices": left})
-            return None if finding.code is MISSING_FIELD and not mark.values else finding
+            return None if finding.code is MISSING_FIELD and not feature.values else finding
         return finding
 
     findings.revise(fitted, start)
@@ -142,9 +142,9 @@ def fit_messages(seen: FormatSeen, findings: Findings, start: int) -> None:
 def _is_about(finding: Finding, field: str) -> bool:
     """Return whether a schema error is about a field, in itself or as the tag of the object around it."""
     path, _, key = field.rpartition("[].")[2].rpartition(".")
-    found = _INDEX.sub("[]", finding.field)
-    is_kind = finding.facts.get("key") == key and found.endswith(path)
-    return is_kind or found.endswith(f"{path}.{key}" if path else key)
+    field_path = _INDEX.sub("[]", finding.field)
+    is_kind = finding.facts.get("key") == key and field_path.endswith(path)
+    return is_kind or field_path.endswith(f"{path}.{key}" if path else key)
 
 
 def _addressed(document: Document | None) -> FormatVersion | None:
@@ -196,23 +196,29 @@ _UNITS = "use the tag without a unit, and multiply by 1e6/3600"
 _WINDOW = "remove it, or use training.cut_selection.state_window"
 _EXACT = "remove it: values of cuts are compared exactly"
 
-MARKS: tuple[Mark, ...] = (
-    Mark(
+FEATURES: tuple[FormatFeature, ...] = (
+    FormatFeature(
         "0.19",
         CONFIG_FILE,
         (f"{_SELECTION}.lookback_iterations",),
         _WINDOW,
     ),
-    Mark("0.19", CONFIG_FILE, ("simulation.cut_set",), "remove it"),
-    Mark("0.19", CONSTRAINTS, ("constraints[].slack.penalty_basis",), "remove it: the penalty is by hour"),
-    Mark("0.19", PARAMETERS, ("scalar_parameters[].kind",), "give its numbers as another kind", ("expression",)),
-    Mark("0.19", PARAMETERS, ("scalar_parameters[].computed_spec.tag",), _UNITS, _TAGS),
-    Mark("0.19", PRODUCTION, _of_production("fpha_config.turbined_fit_max_m3s"), "remove it"),
-    Mark("0.19", PRODUCTION, _of_production("fpha_config.spillage_fit_max_m3s"), "remove it"),
-    Mark("0.19", HYDROS, ("hydros[].diversion.max_flow_m3s",), "give the largest flow of the channel, m3/s", (None,)),
-    Mark("0.18", CONFIG_FILE, (f"{_SELECTION}.method",), 'use "level1"', ("lml1", "domination")),
-    Mark("0.18", CONFIG_FILE, (f"{_SELECTION}.tie_tolerance",), _EXACT),
-    Mark("0.18", CONFIG_FILE, (f"{_SELECTION}.domination_tolerance",), 'remove it, and use the method "level1"'),
-    Mark("0.18", HYDROS, ("hydros[].generation.model",), _CONSTANT, _OLD_MODEL),
-    Mark("0.18", PRODUCTION, _MODELS, _CONSTANT, _OLD_MODEL),
+    FormatFeature("0.19", CONFIG_FILE, ("simulation.cut_set",), "remove it"),
+    FormatFeature("0.19", CONSTRAINTS, ("constraints[].slack.penalty_basis",), "remove it: the penalty is by hour"),
+    FormatFeature(
+        "0.19", PARAMETERS, ("scalar_parameters[].kind",), "give its numbers as another kind", ("expression",)
+    ),
+    FormatFeature("0.19", PARAMETERS, ("scalar_parameters[].computed_spec.tag",), _UNITS, _TAGS),
+    FormatFeature("0.19", PRODUCTION, _of_production("fpha_config.turbined_fit_max_m3s"), "remove it"),
+    FormatFeature("0.19", PRODUCTION, _of_production("fpha_config.spillage_fit_max_m3s"), "remove it"),
+    FormatFeature(
+        "0.19", HYDROS, ("hydros[].diversion.max_flow_m3s",), "give the largest flow of the channel, m3/s", (None,)
+    ),
+    FormatFeature("0.18", CONFIG_FILE, (f"{_SELECTION}.method",), 'use "level1"', ("lml1", "domination")),
+    FormatFeature("0.18", CONFIG_FILE, (f"{_SELECTION}.tie_tolerance",), _EXACT),
+    FormatFeature(
+        "0.18", CONFIG_FILE, (f"{_SELECTION}.domination_tolerance",), 'remove it, and use the method "level1"'
+    ),
+    FormatFeature("0.18", HYDROS, ("hydros[].generation.model",), _CONSTANT, _OLD_MODEL),
+    FormatFeature("0.18", PRODUCTION, _MODELS, _CONSTANT, _OLD_MODEL),
 )

@@ -41,7 +41,7 @@ def decode(document: Document | None, record: type[AnyFile], findings: Findings)
     """Return the file as a record, or None if it violates its schema; each violation is added to `findings`."""
     if document is None:
         return None
-    known = len(findings.errors)
+    start = len(findings.errors)
     is_suspicious = not document.is_ordinary and SUSPICIOUS.search(document.text) is not None
     wrong = _wrong_leaves(document.content) if is_suspicious else {}
     for path, (code, facts) in wrong.items():
@@ -52,7 +52,7 @@ def decode(document: Document | None, record: type[AnyFile], findings: Findings)
     except ValidationError as error:
         report_schema_errors(document.name, document.content, error, record, findings, reported=wrong)
         return None
-    return decoded if len(findings.errors) == known else None
+    return decoded if len(findings.errors) == start else None
 
 
 def build_decoders() -> None:
@@ -66,13 +66,13 @@ WrongLeaf = tuple[Code, dict[str, Any]]
 
 def _wrong_leaves(content: Any) -> dict[tuple[str | int, ...], WrongLeaf]:
     """Return errors by path that the decoder misses: ids beyond 32 bits, huge numbers, dates not in ISO form."""
-    found: dict[tuple[str | int, ...], WrongLeaf] = {}
+    leaves: dict[tuple[str | int, ...], WrongLeaf] = {}
     for path, value in _leaves(content, ()):
         key = next((part for part in reversed(path) if isinstance(part, str)), "")
         what = _wrong_leaf(key, value)
         if what:
-            found[path] = what
-    return found
+            leaves[path] = what
+    return leaves
 
 
 def _decodable(document: Document) -> str:
@@ -97,8 +97,8 @@ def _wrong_leaf(key: str, value: Any) -> WrongLeaf | None:
         return NUMBER_OUT_OF_RANGE, {"value": value, "shown": str(value), "wanted": "an id of at most 32 bits"}
     if isinstance(value, (int, float)) and abs(value) > MAX_NUMBER:
         shown = "too large" if abs(value) == inf else f"{value:g}"
-        wanted = f"a number between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
-        return NUMBER_OUT_OF_RANGE, {"value": shown, "shown": shown, "wanted": wanted}
+        expected = f"a number between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
+        return NUMBER_OUT_OF_RANGE, {"value": shown, "shown": shown, "wanted": expected}
     return None
 
 

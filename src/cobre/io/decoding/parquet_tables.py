@@ -90,16 +90,16 @@ def read_table(folder: Path, table: TableFormat, findings: Findings) -> Table | 
     path = folder / table.file
     if not path.exists():
         return None
-    known = len(findings.errors)
+    start = len(findings.errors)
     with system_allocator():
         arrow = _open(path, table, findings)
         if arrow is None:
             return None
         _check_columns(arrow.schema, table, findings)
-        if len(findings.errors) > known:
+        if len(findings.errors) > start:
             return None
         columns = {column.name: _values(arrow, column, table, findings) for column in table.columns}
-    return None if len(findings.errors) > known else sorted_by_keys(columns, table)
+    return None if len(findings.errors) > start else sorted_by_keys(columns, table)
 
 
 def sorted_by_keys(columns: Table, table: TableFormat) -> Table:
@@ -114,14 +114,14 @@ def sorted_by_keys(columns: Table, table: TableFormat) -> Table:
 def _open(path: Path, table: TableFormat, findings: Findings) -> "pa.Table | None":
     import pyarrow as pa  # noqa: PLC0415  (a case without tables needs no Arrow)
 
-    wanted = {column.name for column in table.columns}
+    expected = {column.name for column in table.columns}
     try:
         with open_parquet(check_untrusted(path)) as file:
             check_unpacked_size(file, path)
             present = file.schema_arrow.names
-            if unknown := [name for name in present if name not in wanted]:
+            if unknown := [name for name in present if name not in expected]:
                 findings.add(UNKNOWN_COLUMNS, table.file, value=", ".join(f"`{name}`" for name in unknown))
-            return read_columns(file, wanted)
+            return read_columns(file, expected)
     except (pa.ArrowException, OSError, ValueError) as error:
         if path.is_file() and path.stat().st_size == 0:
             findings.add(EMPTY_FILE, table.file, needed="a Parquet table")
@@ -141,9 +141,9 @@ def _check_columns(schema: "pa.Schema", table: TableFormat, findings: Findings) 
             _check_type(str(schema.field(column.name).type), column, table, findings)
 
 
-def _check_type(found: str, column: Column, table: TableFormat, findings: Findings) -> None:
-    if found != STORED_AS[column.kind]:
-        facts = {"type": TYPE_NAMES[column.kind], "value": _PLAIN_NAMES.get(found, found)}
+def _check_type(actual: str, column: Column, table: TableFormat, findings: Findings) -> None:
+    if actual != STORED_AS[column.kind]:
+        facts = {"type": TYPE_NAMES[column.kind], "value": _PLAIN_NAMES.get(actual, actual)}
         findings.add(COLUMN_TYPE, table.file, (), column.name, **facts)
 
 
@@ -189,7 +189,7 @@ def _numbers(stored: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
 def _report_rows(rows: NDArray[np.intp], column: Column, table: TableFormat, findings: Findings, code: Code) -> None:
     if rows.size == 0:
         return
-    shown = ", ".join(str(row) for row in rows[:MAX_ROWS_NAMED])
+    numbers = ", ".join(str(row) for row in rows[:MAX_ROWS_NAMED])
     more = f" and {rows.size - MAX_ROWS_NAMED} more" if rows.size > MAX_ROWS_NAMED else ""
-    wanted = "a finite number, or null for none" if column.is_nullable else "a finite number"
-    findings.add(code, table.file, about("row", f"{shown}{more}"), column.name, wanted=wanted)
+    expected = "a finite number, or null for none" if column.is_nullable else "a finite number"
+    findings.add(code, table.file, about("row", f"{numbers}{more}"), column.name, wanted=expected)

@@ -30,9 +30,9 @@ from cobre.records import dataclass
 @cache
 def known_fields(record: type[BaseModel]) -> tuple[str, ...]:
     """Return names of the fields of a record and of the records in it, at any depth, as files spell them."""
-    found: dict[str, None] = {}
-    _collect(record, found, set())
-    return tuple(found)
+    names: dict[str, None] = {}
+    _collect(record, names, set())
+    return tuple(names)
 
 
 @cache
@@ -45,14 +45,14 @@ def enclosing_fields(record: type[BaseModel], keys: tuple[str, ...]) -> tuple[st
     return tuple(dict.fromkeys(name for kind in records for name in _fields(kind)))
 
 
-def _collect(hint: Any, found: dict[str, None], seen: set[Any]) -> None:
+def _collect(hint: Any, names: dict[str, None], visited: set[Any]) -> None:
     for record in _records_in(hint):
-        if record in seen:
+        if record in visited:
             continue
-        seen.add(record)
+        visited.add(record)
         for name, inner in _fields(record).items():
-            found[name] = None
-            _collect(inner, found, seen)
+            names[name] = None
+            _collect(inner, names, visited)
 
 
 def _records_in(hint: Any) -> Iterator[type[Any]]:
@@ -267,8 +267,8 @@ def _subject(content: Any, array: str, index: int) -> Subject:
     if identity is None:
         return label(f"{array}[{index}]")
     name = element.get("name")
-    shown = identity if type(identity) is int else str(identity)
-    return (Part(word, shown, name if isinstance(name, str) and identity != name else ""),)
+    text = identity if type(identity) is int else str(identity)
+    return (Part(word, text, name if isinstance(name, str) and identity != name else ""),)
 
 
 def _dotted(path: tuple[str | int, ...]) -> str:
@@ -318,8 +318,8 @@ def _violation(
     by_name = _expected_by_name(name)
     if kind == "float_type":
         return WRONG_TYPE, facts | {"wanted": by_name if by_name.startswith("a number") else "a number"}
-    code, wanted = EXPECTED.get(kind, (WRONG_TYPE, by_name))
-    return code, facts | {"wanted": wanted.format(**context)}
+    code, expected = EXPECTED.get(kind, (WRONG_TYPE, by_name))
+    return code, facts | {"wanted": expected.format(**context)}
 
 
 def _violation_of_kind(details: ErrorDetails) -> tuple[Code, dict[str, Any]]:
@@ -346,10 +346,10 @@ def _advice_on_unknown(file: str, path: tuple[str | int, ...], name: str, record
     return f"did you mean `{near}`?" if near else "remove it"
 
 
-def _nearest(name: str, known: tuple[str, ...]) -> str | None:
+def _nearest(name: str, names: tuple[str, ...]) -> str | None:
     from difflib import get_close_matches  # noqa: PLC0415  (for errors alone)
 
-    return next(iter(get_close_matches(name, known, n=1, cutoff=0.75)), None)
+    return next(iter(get_close_matches(name, names, n=1, cutoff=0.75)), None)
 
 
 def shown_value(value: Any) -> str:

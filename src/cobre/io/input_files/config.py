@@ -1,4 +1,4 @@
-"""config.json: decoded into `cobre.core.config.Config`, with overrides, and checked as far as one file can be."""
+"""config.json: decoded into `cobre.core.config.Config`, with overrides, and with the checks that need no other file."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, replace
@@ -25,7 +25,12 @@ from cobre.core.config import (
 )
 from cobre.core.file_names import CONFIG_FILE
 from cobre.core.stopping import IterationLimit
-from cobre.io.decoding.format_version import FORMAT_018, FormatSeen, fit_messages, refuse_other_format
+from cobre.io.decoding.format_version import (
+    FORMAT_018,
+    RecognisedFormat,
+    drop_errors_of_other_format,
+    refuse_other_format,
+)
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_records import JsonFile, decode
 from cobre.io.findings import Findings, Layer, error_code, warning_code
@@ -81,29 +86,29 @@ def read_config(
     document: Document | None,
     overrides: Mapping[str, object] | None,
     findings: Findings,
-    seen: FormatSeen = FORMAT_018,
+    case_format: RecognisedFormat = FORMAT_018,
 ) -> Config | None:
     """Return the configuration, with overrides merged in before it is checked.
 
     Returns None after errors, which are added to `findings`. seen: the format of the case, which decides about
     defaults.
     """
-    known = len(findings.errors)
+    num_known = len(findings.errors)
     if document is not None and overrides:
         _check_replaced_rules(document, overrides, findings)
     start = len(findings)
     if document is not None and overrides:
         document = rewritten(document, with_overrides(document.content, overrides, findings))
-    refuse_other_format(seen, document, findings)
+    refuse_other_format(case_format, document, findings)
     config = _decoded(document, findings)
-    fit_messages(seen, findings, start)
+    drop_errors_of_other_format(case_format, findings, start)
     if config is not None:
         warn_of_settings_without_effect(config, findings)
-        _check(config, seen, findings)
+        _check(config, case_format, findings)
     name_overrides(overrides or {}, findings, start)
-    if config is None or len(findings.errors) > known:
+    if config is None or len(findings.errors) > num_known:
         return None
-    return _with_defaults_of(seen, config)
+    return _with_defaults_of(case_format, config)
 
 
 def with_paths_from(folder: Path, config: Config) -> Config:
@@ -126,30 +131,30 @@ def _check_replaced_rules(document: Document, overrides: Mapping[str, object], f
     training = document.content.get("training") if isinstance(document.content, dict) else None
     if rules not in overrides or not isinstance(training, dict) or "stopping_rules" not in training:
         return
-    found = Findings()
+    rule_findings = Findings()
     others = {name: value for name, value in overrides.items() if name != rules}
-    config = _decoded(rewritten(document, with_overrides(document.content, others, found)), found)
+    config = _decoded(rewritten(document, with_overrides(document.content, others, rule_findings)), rule_findings)
     if config is not None:
-        _check_stopping_rules(config, found)
-    findings.extend(error for error in found.errors if "stopping_rules" in f"{error.entity} {error.field}")
+        _check_stopping_rules(config, rule_findings)
+    findings.extend(error for error in rule_findings.errors if "stopping_rules" in f"{error.entity} {error.field}")
 
 
-def _with_defaults_of(seen: FormatSeen, config: Config) -> Config:
+def _with_defaults_of(case_format: RecognisedFormat, config: Config) -> Config:
     """Return the configuration with the defaults that depend on the format."""
     modeling = config.modeling
     if modeling.inflow_non_negativity.method is not None:
         return config
-    method = "truncation_with_penalty" if seen.version == "0.19" else modeling.non_negativity_method
+    method = "truncation_with_penalty" if case_format.version == "0.19" else modeling.non_negativity_method
     return replace(config, modeling=replace(modeling, inflow_non_negativity=NonNegativityConfig(method)))
 
 
 # Checks of settings that depend on each other.
 
 
-def _check(config: Config, seen: FormatSeen, findings: Findings) -> None:
+def _check(config: Config, case_format: RecognisedFormat, findings: Findings) -> None:
     training, simulation = config.training, config.simulation
     _check_stopping_rules(config, findings)
-    _check_cut_selection(training.cut_selection, seen, findings)
+    _check_cut_selection(training.cut_selection, case_format, findings)
     _check_years(training.scenario_source, "training", findings)
     _check_tolerances(training.solver, findings)
     if simulation.scenario_source is not None:
@@ -161,19 +166,23 @@ def _check_stopping_rules(config: Config, findings: Findings) -> None:
         findings.add(NO_ITERATION_LIMIT, CONFIG_FILE, (), "training.stopping_rules")
 
 
-def _check_cut_selection(config: CutSelectionConfig, seen: FormatSeen, findings: Findings) -> None:
-    chosen = config.selection
-    if seen.version == "0.19" and isinstance(chosen, DynamicSelection) and config.max_active_per_stage is not None:
+def _check_cut_selection(config: CutSelectionConfig, case_format: RecognisedFormat, findings: Findings) -> None:
+    selection = config.selection
+    if (
+        case_format.version == "0.19"
+        and isinstance(selection, DynamicSelection)
+        and config.max_active_per_stage is not None
+    ):
         field = "training.cut_selection.max_active_per_stage"
         findings.add(CAP_OF_DYNAMIC, CONFIG_FILE, (), field, value=config.max_active_per_stage)
-    if not isinstance(chosen, Level1Selection) or chosen.lookback_iterations is None:
+    if not isinstance(selection, Level1Selection) or selection.lookback_iterations is None:
         return
     field = "training.cut_selection.selection.lookback_iterations"
-    if chosen.lookback_iterations < chosen.check_frequency:
-        facts = {"value": chosen.lookback_iterations, "frequency": chosen.check_frequency}
+    if selection.lookback_iterations < selection.check_frequency:
+        facts = {"value": selection.lookback_iterations, "frequency": selection.check_frequency}
         findings.add(LOOKBACK_TOO_SHORT, CONFIG_FILE, (), field, **facts)
     if config.state_window is not None:
-        findings.add(WINDOW_TWICE, CONFIG_FILE, (), field, value=chosen.lookback_iterations)
+        findings.add(WINDOW_TWICE, CONFIG_FILE, (), field, value=selection.lookback_iterations)
 
 
 def _check_years(source: ScenarioSource, section: str, findings: Findings) -> None:
@@ -232,12 +241,12 @@ def _cut_selection(config: CutSelectionConfig) -> Iterator[Setting]:
     if config.row_activity_tolerance is not None:
         message = "whether a cut is active is decided by its value at visited states, not by its dual"
         yield f"{section}.row_activity_tolerance", message
-    chosen = config.selection
-    if not isinstance(chosen, DynamicSelection):
+    selection = config.selection
+    if not isinstance(selection, DynamicSelection):
         return
     message = "cuts are added to an LP when they are violated, by fixed rules; the optimum is that of all cuts"
-    for name in (*FIXED_RULES, *(WINDOW_RULES if chosen.candidate_recency is None else ())):
-        value = getattr(chosen, name)
+    for name in (*FIXED_RULES, *(WINDOW_RULES if selection.candidate_recency is None else ())):
+        value = getattr(selection, name)
         if value not in (getattr(DynamicSelection(), name), CUT_LOOP_TOLERANCE):
             yield f"{section}.selection.{name}", message
 

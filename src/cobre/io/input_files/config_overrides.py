@@ -71,7 +71,7 @@ def _put(merged: dict[str, Any], dotted: object, value: object, findings: Findin
 
 def _is_json(value: object) -> bool:
     try:
-        json.dumps(_plain(value))
+        json.dumps(_with_lists(value))
     except (TypeError, ValueError):
         return False
     return True
@@ -79,7 +79,7 @@ def _is_json(value: object) -> bool:
 
 def _merged(old: Any, new: object) -> Any:
     if not (isinstance(old, dict) and isinstance(new, Mapping)) or _is_other_kind(old, new):
-        return _plain(new)
+        return _with_lists(new)
     return {**old, **{key: _merged(old.get(key), value) for key, value in new.items()}}
 
 
@@ -99,17 +99,17 @@ def name_overrides(overrides: Mapping[str, object], findings: Findings, start: i
             # Another method or type may not have the fields that the file gives beside it.
             parent, _, key = name.rpartition(".")
             if parent and key in KINDS and path.startswith(f"{parent}.") and "advice" in finding.facts:
-                advice = f"set {parent} as a whole, such as {json.dumps({key: _plain(overrides[name])})}"
+                advice = f"set {parent} as a whole, such as {json.dumps({key: _with_lists(overrides[name])})}"
                 return replace(finding, override=name, facts={**finding.facts, "advice": advice})
         return finding
 
     findings.revise(named, start)
 
 
-def _plain(value: object) -> Any:
+def _with_lists(value: object) -> Any:
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: _with_lists(inner) for key, inner in value.items()}
+    return [_with_lists(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 # config.json as read at the start of a run: parsed once, then passed on.

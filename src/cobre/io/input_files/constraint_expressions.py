@@ -163,14 +163,14 @@ def divide(first: LinearForm, second: LinearForm) -> LinearForm:
     """Return the quotient. Raises NotLinearError if the divisor has variables, ZeroDivisionError if it is 0."""
     if second.terms:
         raise NotLinearError("something is divided by a variable")
-    whole = second.constants
-    if all(part.factor == 0.0 for part in whole):
+    divisor = second.constants
+    if all(part.factor == 0.0 for part in divisor):
         raise ZeroDivisionError("the divisor is 0")
-    if len(whole) == 1 and not whole[0].parameters and not whole[0].divisors:
-        value = whole[0].factor
+    if len(divisor) == 1 and not divisor[0].parameters and not divisor[0].divisors:
+        value = divisor[0].factor
         terms = [replace(term, coefficient=_over(term.coefficient, value)) for term in first.terms]
         return LinearForm(tuple(terms), tuple(_over(constant, value) for constant in first.constants))
-    by = Coefficient(1.0, divisors=(whole,))
+    by = Coefficient(1.0, divisors=(divisor,))
     return multiply(first, LinearForm(constants=(by,)))
 
 
@@ -192,11 +192,11 @@ def _product(one: Coefficient, other: Coefficient) -> Coefficient:
 
 def _merged(terms: Iterable[Term], constants: Iterable[Coefficient]) -> LinearForm:
     """Merge like terms and like constants, in order of first appearance."""
-    found: dict[Term, float] = {}
+    coefficients: dict[Term, float] = {}
     for term in terms:
         key = replace(term, coefficient=replace(term.coefficient, factor=1.0))
-        found[key] = found.get(key, 0.0) + term.coefficient.factor
-    merged = [_scaled(key, Coefficient(factor)) for key, factor in found.items()]
+        coefficients[key] = coefficients.get(key, 0.0) + term.coefficient.factor
+    merged = [_scaled(key, Coefficient(factor)) for key, factor in coefficients.items()]
     sums: dict[Coefficient, float] = {}
     for constant in constants:
         like = replace(constant, factor=1.0)
@@ -469,8 +469,8 @@ def _refuse_argument(token: Token, variable: str, argument: str, *, is_allowed: 
         raise ExpressionError(token.position, f"{variable} has two values for the {argument}", "give one")
 
 
-def _suggestion(name: str, known: Mapping[str, object]) -> str:
+def _suggestion(name: str, names: Mapping[str, object]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415  (for errors alone)
 
-    near = get_close_matches(name, known, n=1)
+    near = get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -86,22 +86,22 @@ def read_correlation(document: Document | None, findings: Findings) -> Correlati
 def _has_large_groups(document: Document | None, findings: Findings) -> bool:
     """Return whether a group is too large; reported before its matrix is decoded and decomposed."""
     profiles = document.content.get("profiles") if document and isinstance(document.content, dict) else None
-    found = False
+    is_large = False
     for profile, record in profiles.items() if isinstance(profiles, dict) else ():
         groups = record.get("correlation_groups") if isinstance(record, dict) else None
         for group in groups if isinstance(groups, list) else ():
-            given = [group.get(part) for part in ("entities", "matrix")] if isinstance(group, dict) else []
-            size = max((len(part) for part in given if isinstance(part, list)), default=0)
+            members = [group.get(part) for part in ("entities", "matrix")] if isinstance(group, dict) else []
+            size = max((len(part) for part in members if isinstance(part, list)), default=0)
             if size > MAX_GROUP:
                 subject = about("profile", profile, "group", str(group.get("name")))
                 findings.add(GROUP_TOO_LARGE, FILE, subject, "entities", value=size)
-                found = True
-    return found
+                is_large = True
+    return is_large
 
 
 def _groups(profile: str, record: ProfileRecord, findings: Findings) -> tuple[CorrelationGroup, ...]:
-    named = [group.name for group in record.correlation_groups]
-    report_duplicates(FILE, "group", named, findings, "name", within=about("profile", profile))
+    names = [group.name for group in record.correlation_groups]
+    report_duplicates(FILE, "group", names, findings, "name", within=about("profile", profile))
     ordered = sorted(record.correlation_groups, key=lambda group: group.name)
     return tuple(_group(profile, group, findings) for group in ordered)
 

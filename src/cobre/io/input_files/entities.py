@@ -51,13 +51,13 @@ def check_hydro_forms(hydro: Hydro, file: str, findings: Findings) -> None:
     subject = named("hydro", hydro)
     if hydro.tailrace is not None:
         fields = {"coefficients": hydro.tailrace.coefficients, "points": hydro.tailrace.points}
-        own = "coefficients" if hydro.tailrace.type == "polynomial" else "points"
-        _check_form(f"tailrace ({hydro.tailrace.type})", fields, own, file, subject, findings)
+        field = "coefficients" if hydro.tailrace.type == "polynomial" else "points"
+        _check_form(f"tailrace ({hydro.tailrace.type})", fields, field, file, subject, findings)
     if hydro.hydraulic_losses is not None:
         losses = hydro.hydraulic_losses
-        own = "value" if losses.type == "factor" else "value_m"
+        field = "value" if losses.type == "factor" else "value_m"
         values = {"value": losses.value, "value_m": losses.value_m}
-        _check_form(f"hydraulic_losses ({losses.type})", values, own, file, subject, findings)
+        _check_form(f"hydraulic_losses ({losses.type})", values, field, file, subject, findings)
     if hydro.travel_time_hours is not None and hydro.travel_time_hours < 0.0:
         findings.add(TRAVEL_TIME, file, subject, "travel_time_hours", value=hydro.travel_time_hours)
     if not hydro.unit_groups:
@@ -227,8 +227,8 @@ def _without_null_default(document: Document | None) -> Document | None:
     hydro = document.content.get("hydro") if document and isinstance(document.content, dict) else None
     if document is None or not isinstance(hydro, dict) or hydro.get(key, 0.0) is not None:
         return document
-    given = {name: value for name, value in hydro.items() if name != key}
-    return rewritten(document, {**document.content, "hydro": given})
+    others = {name: value for name, value in hydro.items() if name != key}
+    return rewritten(document, {**document.content, "hydro": others})
 
 
 # initial_conditions.json: storages, past inflows, releases and commitments at the start of the study.

@@ -16,7 +16,7 @@ from cobre.core.generic_constraints import (
     PenaltyBasis,
     Term,
 )
-from cobre.io.decoding.format_version import FORMAT_018, FormatSeen
+from cobre.io.decoding.format_version import FORMAT_018, RecognisedFormat
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_records import JsonFile, decode
 from cobre.io.decoding.parquet_tables import Column, TableFormat
@@ -175,9 +175,9 @@ def read_parameters(document: Document | None, findings: Findings) -> dict[str, 
     """Return the parameters of generic_parameters.json by name, in order of id; empty without the file."""
     if document is not None and isinstance(document.content, dict):
         # The one file of the format that allows other keys at its root.
-        kept = {key: value for key, value in document.content.items() if key in ("$schema", "scalar_parameters")}
-        if len(kept) < len(document.content):
-            document = rewritten(document, kept)
+        remaining = {key: value for key, value in document.content.items() if key in ("$schema", "scalar_parameters")}
+        if len(remaining) < len(document.content):
+            document = rewritten(document, remaining)
     file = decode(document, GenericParametersFile, findings)
     if file is None:
         return {}
@@ -200,12 +200,12 @@ def declared_names(document: Document | None) -> list[str]:
 def _sums(records: list[_Parameter], names: list[str], findings: Findings) -> dict[str, tuple[Coefficient, ...]]:
     """Parse the parameters of kind `expression`, by name. names: all that they may refer to."""
     references = {name: parameter(name) for name in names}
-    found = {}
+    sums = {}
     for record in records:
         if record.kind == "expression":
-            found[record.name] = _parsed(record, references, findings)
+            sums[record.name] = _parsed(record, references, findings)
     _refuse_cycle([record for record in records if record.kind == "expression"], findings)
-    return found
+    return sums
 
 
 def _parsed(record: _Parameter, references: Mapping[str, LinearForm], findings: Findings) -> tuple[Coefficient, ...]:
@@ -252,15 +252,15 @@ def _refuse_repeated_parameters(records: tuple[_Parameter, ...], findings: Findi
 
 
 def _has_its_payload(record: _Parameter, findings: Findings) -> bool:
-    wanted = PAYLOADS[record.kind]
+    expected = PAYLOADS[record.kind]
     for field in sorted(set(PAYLOADS.values())):
         is_given = getattr(record, field) is not None
-        if field == wanted and not is_given:
+        if field == expected and not is_given:
             findings.add(PAYLOAD_MISSING, PARAMETERS_FILE, _subject(record), field, kind=record.kind)
-        elif field != wanted and is_given:
-            facts = {"kind": record.kind, "wanted": wanted}
+        elif field != expected and is_given:
+            facts = {"kind": record.kind, "wanted": expected}
             findings.add(PAYLOAD_OF_OTHER_KIND, PARAMETERS_FILE, _subject(record), field, **facts)
-    return getattr(record, wanted) is not None
+    return getattr(record, expected) is not None
 
 
 def _parameter(record: _Parameter, expression: tuple[Coefficient, ...], findings: Findings) -> Parameter:
@@ -347,20 +347,20 @@ def read_generic_constraints(
     parameters: Document | None,
     bounds: Table | None,
     findings: Findings,
-    seen: FormatSeen = FORMAT_018,
+    case_format: RecognisedFormat = FORMAT_018,
 ) -> GenericConstraints:
     """Read and parse all generic constraints of a case; empty without such files."""
-    known = read_parameters(parameters, findings)
+    parameters_by_name = read_parameters(parameters, findings)
     # A parameter that cannot be read is reported once, and not as missing wherever it is used.
     usable = {name: parameter(name) for name in declared_names(parameters)}
-    parsed = _read_constraints(constraints, usable, findings, seen)
+    parsed = _read_constraints(constraints, usable, findings, case_format)
     if bounds is not None and constraints is None and not any(error.file == FILE for error in findings.errors):
         findings.add(BOUNDS_WITHOUT_CONSTRAINTS, BOUNDS.file, needed=FILE)
-    return GenericConstraints(parsed or (), known, bounds)
+    return GenericConstraints(parsed or (), parameters_by_name, bounds)
 
 
 def _read_constraints(
-    document: Document | None, parameters: Mapping[str, LinearForm], findings: Findings, seen: FormatSeen
+    document: Document | None, parameters: Mapping[str, LinearForm], findings: Findings, case_format: RecognisedFormat
 ) -> tuple[GenericConstraint, ...] | None:
     """Return all constraints of a document, by id; None without a document that can be decoded."""
     file = decode(document, GenericConstraintsFile, findings)
@@ -368,39 +368,41 @@ def _read_constraints(
         return None
     references = _references(file.expressions, parameters, findings)
     _refuse_duplicates(file.constraints, findings)
-    parsed = [_constraint(record, references, findings, seen) for record in file.constraints]
-    return tuple(sorted((found for found in parsed if found is not None), key=lambda found: found.id))
+    parsed = [_constraint(record, references, findings, case_format) for record in file.constraints]
+    return tuple(
+        sorted((constraint for constraint in parsed if constraint is not None), key=lambda constraint: constraint.id)
+    )
 
 
 def _references(
     expressions: Sequence[_NamedExpression], parameters: Mapping[str, LinearForm], findings: Findings
 ) -> dict[str, LinearForm]:
     """Return the forms that `@name` may name: parameters and named expressions."""
-    found = dict(parameters)
+    references = dict(parameters)
     waiting: dict[str, _NamedExpression] = {}
     for expression in expressions:
         if not is_reference_name(expression.name):
             findings.add(REFERENCE_NAME, FILE, _named(expression), "name", value=expression.name)
-        elif expression.name in found or expression.name in waiting:
+        elif expression.name in references or expression.name in waiting:
             findings.add(NAME_TAKEN, FILE, _named(expression), "name", value=expression.name)
         else:
             waiting[expression.name] = expression
-    _resolve(waiting, found, findings)
-    return found
+    _resolve(waiting, references, findings)
+    return references
 
 
-def _resolve(waiting: dict[str, _NamedExpression], found: dict[str, LinearForm], findings: Findings) -> None:
+def _resolve(waiting: dict[str, _NamedExpression], resolved: dict[str, LinearForm], findings: Findings) -> None:
     """Parse expressions whose references are known, until none is left or the rest refer to one another in a cycle."""
     while waiting:
         ready = [expression for expression in waiting.values() if not _awaits(expression, waiting)]
         if not ready:
             names = ", ".join(f"@{name}" for name in waiting)
             findings.add(REFERENCE_CYCLE, FILE, (), "expressions", kind="expressions", value=names)
-            found.update(dict.fromkeys(waiting, UNREADABLE))
+            resolved.update(dict.fromkeys(waiting, UNREADABLE))
             return
         for expression in ready:
             del waiting[expression.name]
-            _read_named(expression, found, findings)
+            _read_named(expression, resolved, findings)
 
 
 def _awaits(expression: _NamedExpression, waiting: Mapping[str, _NamedExpression]) -> bool:
@@ -410,19 +412,19 @@ def _awaits(expression: _NamedExpression, waiting: Mapping[str, _NamedExpression
         return False  # reported when it is read
 
 
-def _read_named(expression: _NamedExpression, found: dict[str, LinearForm], findings: Findings) -> None:
+def _read_named(expression: _NamedExpression, resolved: dict[str, LinearForm], findings: Findings) -> None:
     try:
-        found[expression.name] = parse_expression(expression.expression, found)
+        resolved[expression.name] = parse_expression(expression.expression, resolved)
     except ExpressionError as error:
         _report(FILE, _named(expression), error, findings)
-        found[expression.name] = UNREADABLE
+        resolved[expression.name] = UNREADABLE
 
 
 def _constraint(
-    record: _Constraint, references: Mapping[str, LinearForm], findings: Findings, seen: FormatSeen
+    record: _Constraint, references: Mapping[str, LinearForm], findings: Findings, case_format: RecognisedFormat
 ) -> GenericConstraint | None:
     subject = (Part("constraint", record.id, record.name),)
-    _check_slack(record.slack, subject, findings, seen)
+    _check_slack(record.slack, subject, findings, case_format)
     try:
         parsed = parse_constraint(record.expression, references)
     except ExpressionError as error:
@@ -442,17 +444,17 @@ def _constraint(
     )
 
 
-def _check_slack(slack: _Slack, subject: Subject, findings: Findings, seen: FormatSeen) -> None:
+def _check_slack(slack: _Slack, subject: Subject, findings: Findings, case_format: RecognisedFormat) -> None:
     if not slack.enabled:
-        if seen.version == "0.19":
+        if case_format.version == "0.19":
             _refuse_unused(slack, subject, findings)
         return
     if slack.penalty is None:
-        unit = "$ per unit and hour" if seen.version == "0.18" else "$"
+        unit = "$ per unit and hour" if case_format.version == "0.18" else "$"
         findings.add(SLACK_WITHOUT_COST, FILE, subject, "slack.penalty", unit=unit)
     elif slack.penalty <= 0:
         findings.add(SLACK_COST, FILE, subject, "slack.penalty", value=slack.penalty)
-    if slack.penalty_basis is None and seen.version == "0.19":
+    if slack.penalty_basis is None and case_format.version == "0.19":
         findings.add(SLACK_BASIS, FILE, subject, "slack.penalty_basis")
 
 
@@ -463,11 +465,11 @@ def _refuse_unused(slack: _Slack, subject: Subject, findings: Findings) -> None:
 
 
 def _refuse_duplicates(constraints: Sequence[_Constraint], findings: Findings) -> None:
-    seen: set[int] = set()
+    ids: set[int] = set()
     for record in constraints:
-        if record.id in seen:
+        if record.id in ids:
             findings.add(CONSTRAINT_ID_TWICE, FILE, (Part("constraint", record.id, record.name),), "id")
-        seen.add(record.id)
+        ids.add(record.id)
 
 
 def _report(

@@ -160,9 +160,9 @@ def _hydro_production(record: ByStageRanges | BySeason, findings: Findings) -> H
 
 def _warn_of_settings_without_effect(record: ByStageRanges | BySeason, findings: Findings) -> None:
     rows = record.stage_ranges if isinstance(record, ByStageRanges) else record.seasons
-    given = [row.fpha_config for row in rows if row.fpha_config is not None and row.fpha_config.source == "computed"]
+    configs = [row.fpha_config for row in rows if row.fpha_config is not None and row.fpha_config.source == "computed"]
     for name, reason in WITHOUT_EFFECT.items():
-        if any(getattr(config, name) is not None for config in given):
+        if any(getattr(config, name) is not None for config in configs):
             subject = about("production model of hydro", record.hydro_id)
             findings.add(NO_EFFECT, FILE, subject, f"fpha_config.{name}", reason=reason)
 
@@ -174,10 +174,10 @@ def _choice(row: StageRangeRecord | SeasonRecord) -> ProductionChoice:
 def _fpha(record: FphaRecord | None) -> FphaConfig | None:
     if record is None:
         return None
-    given = {name: getattr(record, name) for name in FphaRecord.__dataclass_fields__}
+    values = {name: getattr(record, name) for name in FphaRecord.__dataclass_fields__}
     if (window := record.fitting_window) is not None:
-        given["fitting_window"] = FittingWindow(**{name: getattr(window, name) for name in window.__match_args__})
-    return FphaConfig(**{name: value for name, value in given.items() if value is not None})
+        values["fitting_window"] = FittingWindow(**{name: getattr(window, name) for name in window.__match_args__})
+    return FphaConfig(**{name: value for name, value in values.items() if value is not None})
 
 
 def _plane_reduction(record: ByAngle | ByDistance | None) -> PlaneReduction | None:

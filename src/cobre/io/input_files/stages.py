@@ -255,9 +255,9 @@ def _in_order_of_blocks(
     expected = list(range(len(factors)))
     if [factor.block_id for factor in factors] != expected:
         factors = tuple(sorted(factors, key=lambda factor: factor.block_id))
-        found = [factor.block_id for factor in factors]
-        if found != expected:
-            findings.add(BLOCKS_OF_FACTORS, file, about(*place), "block_factors", value=", ".join(map(str, found)))
+        block_ids = [factor.block_id for factor in factors]
+        if block_ids != expected:
+            findings.add(BLOCKS_OF_FACTORS, file, about(*place), "block_factors", value=", ".join(map(str, block_ids)))
     return tuple([factor.factor for factor in factors])
 
 

@@ -46,8 +46,8 @@ class Segment:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its tables."""
-        found = self.folder.rglob("*.parquet")
-        return tuple(sorted(path.relative_to(self.folder).as_posix().removesuffix(".parquet") for path in found))
+        paths = self.folder.rglob("*.parquet")
+        return tuple(sorted(path.relative_to(self.folder).as_posix().removesuffix(".parquet") for path in paths))
 
 
 class GrowingTables:
@@ -178,13 +178,13 @@ def _path(folder: Path, name: str) -> Path:
 
 def _closed_segments(unfinished: Path, identity: str) -> list[Segment]:
     """Return closed segments in order, up to the first that is missing, damaged or of another simulation."""
-    found: list[Segment] = []
+    segments: list[Segment] = []
     while True:
-        folder = unfinished / f"{len(found):04d}"
+        folder = unfinished / f"{len(segments):04d}"
         try:
             record = read_stored_object(folder / RECORD)
         except (OSError, ValueError):
-            return found
+            return segments
         if record.pop("identity", None) != identity:
-            return found
-        found.append(Segment(folder, record))
+            return segments
+        segments.append(Segment(folder, record))

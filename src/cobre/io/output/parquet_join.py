@@ -76,9 +76,9 @@ def join_parquet(stream: BinaryIO, paths: Sequence[Path]) -> None:
                 raise ParquetJoinError(f"{path} has other columns than {paths[0]}")
             source.seek(len(MAGIC))
             _copy(source, stream, data_end - len(MAGIC))
-        own, start = footer.row_groups
-        groups += _moved(footer.content, start, own, end - len(MAGIC))
-        count, rows, end = count + own, rows + footer.num_rows, end + data_end - len(MAGIC)
+        num_groups, start = footer.row_groups
+        groups += _moved(footer.content, start, num_groups, end - len(MAGIC))
+        count, rows, end = count + num_groups, rows + footer.num_rows, end + data_end - len(MAGIC)
     if first is None:
         raise ValueError("there is no file to join")
     footer_bytes = _joined_footer(first, rows, count, bytes(groups))
@@ -129,14 +129,14 @@ def _joined_footer(first: _Footer, rows: int, count: int, groups: bytes) -> byte
 
 def _fields(content: bytes) -> dict[int, _Field]:
     """Return the byte ranges of the fields of the outermost structure, by field number."""
-    found, at, number = {}, 0, 0
+    fields, at, number = {}, 0, 0
     while content[at]:
         kind, number, start = _field_header(content, at, number)
         at = _skip(content, kind, start, None, [])
-        found[number] = _Field(start, at)
+        fields[number] = _Field(start, at)
     if at != len(content) - 1:
         raise ValueError("bytes follow the last field")
-    return found
+    return fields
 
 
 def _moved(content: bytes, start: int, count: int, by: int) -> bytes:
@@ -232,12 +232,12 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _to_varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _zigzag(value: int) -> int:

@@ -72,13 +72,13 @@ def software_versions() -> dict[str, str]:
     """Return the versions of this program, Python and the installed libraries that it uses."""
     from importlib import metadata  # noqa: PLC0415 - it loads the parsers of mail and zip files
 
-    found = {"cobre": __version__, "python": platform.python_version()}
+    versions = {"cobre": __version__, "python": platform.python_version()}
     for name in LIBRARIES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def manifest_text(tables: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> str:
@@ -206,15 +206,15 @@ def paired_pieces(
 
     Row groups of the two need not have the same size.
     """
-    mine, its = ((piece.column(0) for piece in source.pieces([column])) for source in (a, b))
-    first, left, right = 0, next(mine, None), next(its, None)
+    pieces_a, pieces_b = ((piece.column(0) for piece in source.pieces([column])) for source in (a, b))
+    first, left, right = 0, next(pieces_a, None), next(pieces_b, None)
     while left is not None and right is not None:
         count = min(len(left), len(right))
         if count:
             yield first, left[:count], right[:count]
         first, left, right = first + count, left[count:], right[count:]
-        left = left if len(left) else next(mine, None)
-        right = right if len(right) else next(its, None)
+        left = left if len(left) else next(pieces_a, None)
+        right = right if len(right) else next(pieces_b, None)
 
 
 def scenario_rows(source: RowSource, columns: Sequence[str]) -> Iterator[tuple[int, Columns]]:

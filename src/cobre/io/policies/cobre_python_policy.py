@@ -91,8 +91,8 @@ def _numbers(content: bytes, kind: str, begin: int, count: int) -> NDArray[Any]:
     dtype = np.dtype(kind)
     if not 0 <= begin <= len(content) - count * dtype.itemsize:
         raise FlatTableError("an offset points outside the file")
-    found: NDArray[Any] = np.frombuffer(content, dtype, count, begin)
-    return found
+    numbers: NDArray[Any] = np.frombuffer(content, dtype, count, begin)
+    return numbers
 
 
 def _unpack(form: struct.Struct, content: bytes, at: int) -> int:
@@ -169,8 +169,8 @@ def _root(file: Path) -> FlatTable:
 def _check(manifest: Path, table: FlatTable) -> None:
     version = table.integer(_Manifest.VERSION, "<u4")
     if version not in PROGRAMS:
-        known = " and ".join(f"{number} ({program})" for number, program in PROGRAMS.items())
-        raise PolicyFileError(manifest, f"has format version {version}; versions {known} can be read")
+        supported = " and ".join(f"{number} ({program})" for number, program in PROGRAMS.items())
+        raise PolicyFileError(manifest, f"has format version {version}; versions {supported} can be read")
     stages, pools = (table.integer(field, "<u4") for field in (_Manifest.STAGES, _Manifest.POOLS))
     nodes = [node.integer(0) for node in table.tables(_Manifest.NODES)]
     chain = {(source, target, 1.0) for source, target in pairwise(nodes)}
@@ -218,9 +218,9 @@ def _state_names(manifest: Path, pool: FlatTable, stage: int) -> tuple[str, ...]
     entities = pool.tables(_Pool.ENTITIES)
     if len(entities) != pool.integer(_Pool.DIMENSION, "<u4"):
         raise PolicyFileError(manifest, "does not describe its states: train the policy again")
-    found = [_Entity.of(entity) for entity in entities]
-    ring = 1 + max((number for kind, _, number in found if kind == STATE_KINDS.index(COMMITMENT)), default=0)
-    return tuple(_state_name(manifest, stage, ring, *entity) for entity in found)
+    parsed = [_Entity.of(entity) for entity in entities]
+    ring = 1 + max((number for kind, _, number in parsed if kind == STATE_KINDS.index(COMMITMENT)), default=0)
+    return tuple(_state_name(manifest, stage, ring, *entity) for entity in parsed)
 
 
 def _state_name(manifest: Path, stage: int, ring: int, kind: int, id_: int, number: int) -> str:

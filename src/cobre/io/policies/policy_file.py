@@ -121,8 +121,8 @@ class PolicyMetadata:
 
     def stage_that_ends_on(self, day: date) -> int | None:
         """Return the index of the stage that ends on a day, from 0; None if there is none, or more than one."""
-        found = [stage for stage, end in enumerate(self.stage_end_dates) if end == day.isoformat()]
-        return found[0] if len(found) == 1 else None
+        stages = [stage for stage, end in enumerate(self.stage_end_dates) if end == day.isoformat()]
+        return stages[0] if len(stages) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +231,9 @@ def _check_digest(path: Path, content: bytes | memoryview) -> None:
 
 def _decode_metadata(path: Path, encoded: bytes) -> PolicyMetadata:
     try:
-        given = parse_stored(encoded)
+        content = parse_stored(encoded)
         lists = ("state_names", "stage_ids", "stage_start_dates", "stage_end_dates")
-        values = {item.name: given[item.name] for item in fields(PolicyMetadata)}
+        values = {item.name: content[item.name] for item in fields(PolicyMetadata)}
         values |= {name: tuple(values[name]) for name in lists}
         values["entity_ids"] = {name: tuple(ids) for name, ids in values["entity_ids"].items()}
         return PolicyMetadata(**values)

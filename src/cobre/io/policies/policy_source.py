@@ -72,16 +72,16 @@ def new_ids(names: Mapping[int, str], plants: Sequence[Hydro] | Sequence[Thermal
     """
     here = _unique({plant.id: plant.name for plant in plants})
     there = _unique(names)
-    found = {id_: here[key] for key, id_ in there.items() if key in here}
-    return found if any(old != new for old, new in found.items()) else None
+    matches = {id_: here[key] for key, id_ in there.items() if key in here}
+    return matches if any(old != new for old, new in matches.items()) else None
 
 
 def _unique(names: Mapping[int, str]) -> dict[str, int]:
     """Map names, without case, spaces and punctuation, to ids; names that occur twice are left out."""
-    found: dict[str, list[int]] = {}
+    ids_by_name: dict[str, list[int]] = {}
     for id_, name in names.items():
-        found.setdefault("".join(letter for letter in name.casefold() if letter.isalnum()), []).append(id_)
-    return {key: ids[0] for key, ids in found.items() if key and len(ids) == 1}
+        ids_by_name.setdefault("".join(letter for letter in name.casefold() if letter.isalnum()), []).append(id_)
+    return {key: ids[0] for key, ids in ids_by_name.items() if key and len(ids) == 1}
 
 
 def can_store(hydro: Hydro) -> bool:

@@ -12,7 +12,7 @@ from cobre.core.config import Config
 from cobre.core.file_names import CONFIG_FILE
 from cobre.io.case import decode_case, read_case
 from cobre.io.case_folder.case_files import OPTIONAL_JSON, REQUIRED_JSON
-from cobre.io.decoding.format_version import FormatSeen
+from cobre.io.decoding.format_version import RecognisedFormat
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.parquet_tables import TableFormat, sorted_by_keys
 from cobre.io.findings import Findings, Layer, error_code
@@ -42,10 +42,10 @@ def canonical_case(case: Case, name: str | None = None) -> Case:
     name: of the case in the message; None: its own.
     """
     findings = Findings()
-    found = checked_case(case, findings)
+    checked = checked_case(case, findings)
     findings.raise_errors(name or case.name)
-    assert found is not None, "without errors there is a case"  # noqa: S101
-    return found
+    assert checked is not None, "without errors there is a case"  # noqa: S101
+    return checked
 
 
 def checked_case(case: Case, findings: Findings) -> Case | None:
@@ -53,11 +53,11 @@ def checked_case(case: Case, findings: Findings) -> Case | None:
 
     Values are checked by the format first, then the case by the rules of `cobre.io.validation`.
     """
-    found = _decoded(case, findings)
-    if found is None or findings.errors:
+    decoded = _decoded(case, findings)
+    if decoded is None or findings.errors:
         return None
-    check_case(found, {}, findings)
-    return None if findings.errors else found
+    check_case(decoded, {}, findings)
+    return None if findings.errors else decoded
 
 
 def _decoded(case: Case, findings: Findings) -> Case | None:
@@ -68,9 +68,9 @@ def _decoded(case: Case, findings: Findings) -> Case | None:
             for file in (*REQUIRED_JSON, *OPTIONAL_JSON)
         }
         check_tables(case, findings)
-        seen = FormatSeen(case.format_version, "format_version of the case")
-        config = read_config(documents[CONFIG_FILE], None, findings, seen) or case.config
-        return decode_case(case.name, config, documents, _tables(case, findings), findings, seen)
+        case_format = RecognisedFormat(case.format_version, "format_version of the case")
+        config = read_config(documents[CONFIG_FILE], None, findings, case_format) or case.config
+        return decode_case(case.name, config, documents, _tables(case, findings), findings, case_format)
     except (AttributeError, LookupError, TypeError) as error:  # a part of the case has a wrong type
         findings.add(PART_OF_CASE, "case", value=str(error))
         return None
@@ -78,10 +78,10 @@ def _decoded(case: Case, findings: Findings) -> Case | None:
 
 def _tables(case: Case, findings: Findings) -> Callable[[TableFormat], Table | None]:
     """Give the tables of the case by format, sorted by their keys; none while there are errors."""
-    given = {} if findings.errors else {form.file: table for form, table in case_tables(case)}
+    tables = {} if findings.errors else {form.file: table for form, table in case_tables(case)}
 
     def table(form: TableFormat) -> Table | None:
-        found = given.get(form.file)
+        found = tables.get(form.file)
         return None if found is None else sorted_by_keys(found, form)
 
     return table
@@ -144,7 +144,7 @@ def _with_settings(case: Case, settings: Mapping[str, Any]) -> Config:
     document = Document(CONFIG_FILE, content, "")
     values = {path: plain(value) for path, value in settings.items()}
     document = rewritten(document, with_overrides(content, values, findings))
-    config = read_config(document, None, findings, FormatSeen(case.format_version, "format_version of the case"))
+    config = read_config(document, None, findings, RecognisedFormat(case.format_version, "format_version of the case"))
     findings.raise_errors(case.name)
     assert config is not None, "without errors there is a configuration"  # noqa: S101
     return config
@@ -155,8 +155,8 @@ def _require_known(content: Mapping[str, Any], path: str) -> None:
     section: Any = content
     for name in path.split(".")[:-1]:
         if not isinstance(section, Mapping) or name not in section:
-            known = ", ".join(sorted(section)) if isinstance(section, Mapping) else "none"
-            raise KeyError(f"{_SETTING}{path}: there is no setting or field {name!r}; there are {known}")
+            names = ", ".join(sorted(section)) if isinstance(section, Mapping) else "none"
+            raise KeyError(f"{_SETTING}{path}: there is no setting or field {name!r}; there are {names}")
         section = section[name]
         if section is None:
             return

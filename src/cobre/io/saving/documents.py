@@ -51,8 +51,8 @@ def plain(value: object) -> Any:
     A trailing underscore, of names that are keywords in Python, is dropped.
     """
     if is_dataclass(value) and not isinstance(value, type):
-        given = ((item, getattr(value, item.name)) for item in fields(value))
-        return {item.name.removesuffix("_"): plain(entry) for item, entry in given if is_written(item, entry)}
+        items = ((item, getattr(value, item.name)) for item in fields(value))
+        return {item.name.removesuffix("_"): plain(entry) for item, entry in items if is_written(item, entry)}
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -303,8 +303,8 @@ def _choice(choice: ProductionChoice) -> dict[str, Any]:
     if choice.fpha_config is not None:
         # Defaults are left out: a reader of the file would report some of them as settings without effect.
         default = plain(FphaConfig(choice.fpha_config.source)) | {"source": None}
-        given = document["fpha_config"].items()
-        document["fpha_config"] = {name: value for name, value in given if value != default.get(name)}
+        settings = document["fpha_config"].items()
+        document["fpha_config"] = {name: value for name, value in settings if value != default.get(name)}
     return document
 
 
@@ -315,7 +315,7 @@ def case_documents(case: Case) -> Iterator[tuple[str, str]]:
     """Return names and texts of all JSON files. NaN and infinities are written as such: readers report them."""
     for name, content in _documents(case):
         head = {} if case.format_version == "0.18" else {"$schema": SCHEMA_ADDRESS.format(name=_SCHEMA_NAMES[name])}
-        yield name, json.dumps(head | content, indent=2, default=_plain) + "\n"
+        yield name, json.dumps(head | content, indent=2, default=_python_number) + "\n"
 
 
 def _documents(case: Case) -> Iterator[tuple[str, Any]]:
@@ -325,7 +325,7 @@ def _documents(case: Case) -> Iterator[tuple[str, Any]]:
     yield from constraint_documents(case.generic_constraints, case.format_version)
 
 
-def _plain(value: object) -> Any:
+def _python_number(value: object) -> Any:
     """Return a NumPy scalar as a Python number; raises TypeError for other types."""
     if isinstance(value, np.generic):
         return value.item()

@@ -141,9 +141,9 @@ class ArrayFile:
         entry = self._entries[name]
         if not 0 <= start <= start + count <= entry.count:
             raise ValueError(f"{count} numbers at {start}, of {entry.count}")
-        found = np.empty(count, entry.dtype)
-        self._fill(entry.start + start * entry.dtype.itemsize, _bytes(found))
-        return found.astype(entry.dtype.newbyteorder("="), copy=False)
+        values = np.empty(count, entry.dtype)
+        self._fill(entry.start + start * entry.dtype.itemsize, _bytes(values))
+        return values.astype(entry.dtype.newbyteorder("="), copy=False)
 
     def close(self) -> None:
         """Close the file."""
@@ -169,9 +169,9 @@ class ArrayFile:
         return digest.digest()
 
     def _take(self, start: int, count: int) -> bytes:
-        found = bytearray(count)
-        self._fill(start, memoryview(found))
-        return bytes(found)
+        content = bytearray(count)
+        self._fill(start, memoryview(content))
+        return bytes(content)
 
     def _fill(self, start: int, target: memoryview) -> None:
         self._stream.seek(start)
@@ -213,7 +213,7 @@ def _bytes(array: NDArray[Any]) -> memoryview:
 
 def _entries(directory: list[dict[str, Any]], start: int, end: int) -> dict[str, _Entry]:
     """Return the entries of arrays between two offsets of a file, which they must fill. Raises ValueError."""
-    found = {}
+    entries = {}
     for item in directory:
         if item["dtype"] not in _DTYPES:
             raise ValueError(f"dtype {item['dtype']}")
@@ -223,7 +223,7 @@ def _entries(directory: list[dict[str, Any]], start: int, end: int) -> dict[str,
         size = entry.count * entry.dtype.itemsize
         if start + size > end:
             raise ValueError(f"{size} bytes at {start}, of {end}")
-        found[item["name"]], start = entry, start + size
+        entries[item["name"]], start = entry, start + size
     if start != end:
         raise ValueError(f"{end - start} bytes follow the last array")
-    return found
+    return entries

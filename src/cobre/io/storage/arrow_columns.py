@@ -116,11 +116,11 @@ def table_of(columns: "Mapping[str, NDArray[Any] | pa.Array]") -> "pa.Table":
 def _number_column(values: NDArray[Any], kind: "pa.DataType", validity: "pa.Buffer | None") -> "pa.Array":
     import pyarrow as pa  # noqa: PLC0415
 
-    wanted = np.dtype(kind.to_pandas_dtype())
-    stored = np.ascontiguousarray(values.astype(wanted, copy=False))
+    dtype = np.dtype(kind.to_pandas_dtype())
+    stored = np.ascontiguousarray(values.astype(dtype, copy=False))
     if stored.dtype != values.dtype and not np.array_equal(stored, values, equal_nan=True):
         raise OverflowError(f"a value does not fit into {kind}")
-    data = np.packbits(stored, bitorder="little") if wanted == np.bool_ else stored
+    data = np.packbits(stored, bitorder="little") if dtype == np.bool_ else stored
     return pa.Array.from_buffers(kind, len(stored), [validity, pa.py_buffer(data)])
 
 

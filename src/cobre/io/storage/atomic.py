@@ -224,6 +224,6 @@ def _concerns(error: OSError, path: Path) -> bool:
     if error.filename is None:
         return True
     name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(error.filename)
-    named = Path(name).absolute()
+    path_of_name = Path(name).absolute()
     target = path.absolute()
-    return named.is_relative_to(target.parent) or target.is_relative_to(named)
+    return path_of_name.is_relative_to(target.parent) or target.is_relative_to(path_of_name)

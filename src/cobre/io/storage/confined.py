@@ -174,10 +174,10 @@ def read_untrusted(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
     """Return the content of a regular file. Raises OSError, or UntrustedFileError if irregular or above `max_bytes`."""
     descriptor = open_untrusted(path, max_bytes)
     with os.fdopen(descriptor, "rb") as stream:
-        most = min(max_bytes, os.fstat(descriptor).st_size + MAX_GROWTH_BYTES)  # `read` allocates this much
-        content = stream.read(most + 1)
-    if len(content) > most:
-        raise UntrustedFileError(f"{path} grows while it is read: it has more than {most} bytes")
+        limit = min(max_bytes, os.fstat(descriptor).st_size + MAX_GROWTH_BYTES)  # `read` allocates this much
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise UntrustedFileError(f"{path} grows while it is read: it has more than {limit} bytes")
     return content
 
 

@@ -235,51 +235,51 @@ def _maker(kind: str, module: str = "", name: str = "", *names: str) -> Callable
         return _MAKERS[kind]
     if not module.startswith(f"{PACKAGE}."):
         raise ValueError(f"{module} is not a module of this package")
-    found: Any = importlib.import_module(module)
+    cls: Any = importlib.import_module(module)
     for part in name.split("."):
-        found = vars(found)[part]
-    if not isinstance(found, type) or found.__module__ != module:
+        cls = vars(cls)[part]
+    if not isinstance(cls, type) or cls.__module__ != module:
         raise ValueError(f"{module}.{name} is not a class of that module")
     if kind == "enum":
-        return lambda parts: _members(found)[parts[0]]
+        return lambda parts: _members(cls)[parts[0]]
     if kind == "native" or module == NATIVE:
-        return _native_maker(found, names)
-    if is_dataclass(found) and [item.name for item in fields(found)] != [*names]:
+        return _native_maker(cls, names)
+    if is_dataclass(cls) and [item.name for item in fields(cls)] != [*names]:
         raise ValueError(f"{module}.{name} has other fields now")
-    return _record_maker(found, names)
+    return _record_maker(cls, names)
 
 
-def _native_maker(found: type, names: Sequence[str]) -> Callable[[list[Any]], Any]:
+def _native_maker(cls: type, names: Sequence[str]) -> Callable[[list[Any]], Any]:
     """Return the constructor of a native record. Other native classes, which do more than hold values, are refused."""
-    if found.__module__ != NATIVE or not names or vars(found).get("__match_args__") != tuple(names):
-        raise ValueError(f"{found.__module__}.{found.__qualname__} is not a record with these fields")
-    return lambda parts: found(*parts)
+    if cls.__module__ != NATIVE or not names or vars(cls).get("__match_args__") != tuple(names):
+        raise ValueError(f"{cls.__module__}.{cls.__qualname__} is not a record with these fields")
+    return lambda parts: cls(*parts)
 
 
-def _members(found: Any) -> Any:
-    if not issubclass(found, Enum):
-        raise ValueError(f"{found.__qualname__} is not an enumeration")
-    return found.__members__
+def _members(cls: Any) -> Any:
+    if not issubclass(cls, Enum):
+        raise ValueError(f"{cls.__qualname__} is not an enumeration")
+    return cls.__members__
 
 
-def _record_maker(found: type, names: Sequence[str]) -> Callable[[list[Any]], Any]:
+def _record_maker(cls: type, names: Sequence[str]) -> Callable[[list[Any]], Any]:
     """Return a function that sets fields without `__init__` and `__post_init__`: they were checked at first."""
-    setters = [field_setter(found, name) for name in names]
+    setters = [field_setter(cls, name) for name in names]
 
     def with_dictionary(parts: list[Any]) -> Any:
-        made: Any = object.__new__(found)
-        made.__dict__.update(zip(names, parts, strict=True))
-        return made
+        instance: Any = object.__new__(cls)
+        instance.__dict__.update(zip(names, parts, strict=True))
+        return instance
 
     def with_slots(parts: list[Any]) -> Any:
-        made: Any = object.__new__(found)
+        instance: Any = object.__new__(cls)
         for set_field, part in zip(setters, parts, strict=True):
-            set_field(made, part)
-        return made
+            set_field(instance, part)
+        return instance
 
-    return with_slots if _slots(found) else with_dictionary
+    return with_slots if _slots(cls) else with_dictionary
 
 
-def _slots(found: type) -> set[str]:
+def _slots(cls: type) -> set[str]:
     """Return the fields that a class or its bases hold in slots; such a class may have a dictionary all the same."""
-    return {name for base in found.__mro__ for name, part in vars(base).items() if type(part) is MemberDescriptorType}
+    return {name for base in cls.__mro__ for name, part in vars(base).items() if type(part) is MemberDescriptorType}

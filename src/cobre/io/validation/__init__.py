@@ -1,4 +1,4 @@
-"""Checks that need more than one file: references, dimensions, meaning. A module for each story of the input.
+"""Checks that need more than one file: references, dimensions, meaning. One module per subject.
 
 `check_case` runs them all.
 """
@@ -49,7 +49,7 @@ GROUPS: tuple[tuple[Rule, ...], ...] = (
 
 
 def check_case(case: Case, documents: Documents, findings: Findings) -> None:
-    """Check references between inputs, then their dimensions and meaning, and add what is found.
+    """Check references between inputs, then their dimensions and meaning, and add findings.
 
     Files with errors so far were not decoded: rules that need them are left out, and their references are looked up in
     the parsed `documents`.

@@ -51,7 +51,7 @@ UNKNOWN_BLOCK = error_code(
 # Rows given twice, and blocks that do not exist.
 
 
-@rule(each=SCENARIOS.values())
+@rule(iterated=SCENARIOS.values())
 def no_scenario_row_twice(case: Case, findings: Findings) -> None:
     """Require that the keys of a scenario table identify its rows."""
     for form, table in scenario_tables(case):
@@ -59,7 +59,7 @@ def no_scenario_row_twice(case: Case, findings: Findings) -> None:
             _report_twice(form, form.keys, table, findings)
 
 
-@rule(each=PRODUCTIONS.values())
+@rule(iterated=PRODUCTIONS.values())
 def no_plane_twice(case: Case, findings: Findings) -> None:
     """Require planes, productivities and segments of tailrace curves that are given once."""
     for name in ("hyperplanes", "energy_productivity", "tailrace_curves"):
@@ -68,15 +68,15 @@ def no_plane_twice(case: Case, findings: Findings) -> None:
             _report_twice(PRODUCTION_TABLES[name], PRODUCTION_TABLES[name].keys, table, findings)
 
 
-@rule(each=(*OVERRIDES.values(), CONSTRAINT_BOUNDS))
+@rule(iterated=(*OVERRIDES.values(), CONSTRAINT_BOUNDS))
 def no_override_twice(case: Case, findings: Findings) -> None:
     """Require that a column of a table of overrides is given once for an entity, stage and block."""
     for form, table in override_tables(case):
         if not repeats([table[key] for key in form.keys]).any():
             continue
         for column in (column.name for column in form.columns if column.kind == "number"):
-            given = ~np.isnan(table[column])
-            _report_twice(form, form.keys, {key: table[key][given] for key in form.keys}, findings, column)
+            has_value = ~np.isnan(table[column])
+            _report_twice(form, form.keys, {key: table[key][has_value] for key in form.keys}, findings, column)
 
 
 def _report_twice(form: TableFormat, keys: Sequence[str], table: Table, findings: Findings, column: str = "") -> None:
@@ -87,7 +87,7 @@ def _report_twice(form: TableFormat, keys: Sequence[str], table: Table, findings
         findings.add(ROW_TWICE, form.file, row_subject(keys, row), column, value=count + 1)
 
 
-@rule(STAGES, sound=(*OVERRIDES.values(), CONSTRAINT_BOUNDS))
+@rule(STAGES, error_free=(*OVERRIDES.values(), CONSTRAINT_BOUNDS))
 def blocks_of_overrides(case: Case, findings: Findings) -> None:
     """Require that a row for a block names one that its stage has."""
     blocks = {stage.id: len(stage.blocks) for stage in case.horizon.stages}
@@ -189,13 +189,13 @@ def _hydros(case: Case) -> dict[Key, dict[str, float]]:
 
 
 def _declared_by(hydro: Hydro) -> dict[str, float]:
-    most = hydro.outflow.max_outflow_m3s
+    maximum = hydro.outflow.max_outflow_m3s
     return {
         **_turbines(hydro.generation),
         "min_storage_hm3": hydro.reservoir.min_storage_hm3,
         "max_storage_hm3": hydro.reservoir.max_storage_hm3,
         "min_outflow_m3s": hydro.outflow.min_outflow_m3s,
-        "max_outflow_m3s": inf if most is None else most,
+        "max_outflow_m3s": inf if maximum is None else maximum,
         "min_diversion_m3s": 0.0,
         "max_diversion_m3s": hydro.diversion.flow_limit_m3s if hydro.diversion else 0.0,
         "min_spillage_m3s": 0.0,
@@ -264,22 +264,22 @@ class _OverrideRows:
     def given(self, column: str) -> Floats:
         """Return the value of a column for each key; NaN where its rows give none."""
         values = self._table[column]
-        found = np.full(len(self._rows), np.nan)
+        column_values = np.full(len(self._rows), np.nan)
         is_given = ~np.isnan(values)
-        found[self._key_of_row[is_given]] = values[is_given]
-        return found
+        column_values[self._key_of_row[is_given]] = values[is_given]
+        return column_values
 
     def given_for_blocks(self, column: str) -> list[int]:
         """Return keys of single blocks with a value."""
-        found: list[int] = np.flatnonzero(~np.isnan(self.given(column)) & (self._columns[-1] != ABSENT_ID)).tolist()
-        return found
+        rows: list[int] = np.flatnonzero(~np.isnan(self.given(column)) & (self._columns[-1] != ABSENT_ID)).tolist()
+        return rows
 
     def in_force(self, column: str, declared: Mapping[Key, Mapping[str, float]], is_needed: Flags) -> Floats:
         """Return the value in effect for each key: of the block, else of all blocks, else the declared one."""
-        own = self.given(column)
-        of_stage = np.where(self._of_stage >= 0, own[self._of_stage], np.nan)
-        found = np.where(np.isnan(own), of_stage, own)
-        return np.where(np.isnan(found), self.declared(column, declared, is_needed), found)
+        values = self.given(column)
+        of_stage = np.where(self._of_stage >= 0, values[self._of_stage], np.nan)
+        in_force = np.where(np.isnan(values), of_stage, values)
+        return np.where(np.isnan(in_force), self.declared(column, declared, is_needed), in_force)
 
     def declared(self, column: str, declared: Mapping[Key, Mapping[str, float]], is_needed: Flags) -> Floats:
         """Return what the entity of each key declares, where needed. Raises KeyError for one that is not declared."""
@@ -287,12 +287,12 @@ class _OverrideRows:
         begins = np.append(np.ones(min(1, len(ids[0])), np.bool_), ~repeats(ids))
         entities = zip(*(values[begins].tolist() for values in ids), strict=True)
         values = np.array([declared[entity][column] for entity in entities])
-        found = np.full(len(is_needed), np.nan)
-        found[is_needed] = values[np.cumsum(begins) - 1]
-        return found
+        limits = np.full(len(is_needed), np.nan)
+        limits[is_needed] = values[np.cumsum(begins) - 1]
+        return limits
 
 
-@rule(THERMALS, HYDROS, STATIONS, CONTRACTS, sound=[OVERRIDES[bounds.name] for bounds in BOUNDS])
+@rule(THERMALS, HYDROS, STATIONS, CONTRACTS, error_free=[OVERRIDES[bounds.name] for bounds in BOUNDS])
 def minima_below_maxima(case: Case, findings: Findings) -> None:
     """Refuse a minimum in effect in a stage and block that exceeds the maximum in effect."""
     for bounds in BOUNDS:
@@ -319,7 +319,7 @@ def _check_pair(
         findings.add(BOUNDS_CROSSED, form.file, row_subject(form.keys, rows.key(index)), pair[0], **facts)
 
 
-@rule(each=OVERRIDES.values())
+@rule(iterated=OVERRIDES.values())
 def limits_not_negative(case: Case, findings: Findings) -> None:
     """Refuse negative overrides, except prices and withdrawals (returned water)."""
     for name, form in OVERRIDE_TABLES.items():
@@ -332,7 +332,7 @@ def limits_not_negative(case: Case, findings: Findings) -> None:
                 findings.add(NEGATIVE, form.file, subject, column, value=table[column][row])
 
 
-@rule(HYDROS, sound=(OVERRIDES["hydro_bounds"], OVERRIDES["hydro_unit_group_bounds"]))
+@rule(HYDROS, error_free=(OVERRIDES["hydro_bounds"], OVERRIDES["hydro_unit_group_bounds"]))
 def capacities_not_raised(case: Case, findings: Findings) -> None:
     """Refuse overrides that raise the capacity of turbines; they may lower it."""
     for bounds in (item for item in BOUNDS if item.name in ("hydro_bounds", "hydro_unit_group_bounds")):
@@ -342,13 +342,15 @@ def capacities_not_raised(case: Case, findings: Findings) -> None:
         declared, rows = bounds.declared(case), _OverrideRows(form, table)
         for column in ("max_turbined_m3s", "max_generation_mw"):
             values = rows.given(column)
-            most = rows.declared(column, declared, ~np.isnan(values))
-            for index in np.flatnonzero(values > most * (1 + TOLERANCE)).tolist():
+            capacities = rows.declared(column, declared, ~np.isnan(values))
+            for index in np.flatnonzero(values > capacities * (1 + TOLERANCE)).tolist():
                 subject = row_subject(form.keys, rows.key(index))
-                findings.add(CAPACITY_RAISED, form.file, subject, column, value=values[index], declared=most[index])
+                findings.add(
+                    CAPACITY_RAISED, form.file, subject, column, value=values[index], declared=capacities[index]
+                )
 
 
-@rule(each=[OVERRIDES[name] for name in STAGE_LEVEL])
+@rule(iterated=[OVERRIDES[name] for name in STAGE_LEVEL])
 def no_blocks_for_stage_values(case: Case, findings: Findings) -> None:
     """Refuse storage, filling, withdrawal and thermal cost by block: they are the same in all blocks of a stage."""
     for name, columns in STAGE_LEVEL.items():
@@ -403,7 +405,9 @@ def powers_of_plants_at_several_buses(case: Case, findings: Findings) -> None:
             findings.add(LIMIT_OF_SEVERAL_BUSES, file, named("hydro", hydro), column, value=len(buses))
 
 
-@rule(each=(THERMALS, HYDROS, LINES, *(OVERRIDES[name] for name in ("thermal_bounds", "hydro_bounds", "line_bounds"))))
+@rule(
+    iterated=(THERMALS, HYDROS, LINES, *(OVERRIDES[name] for name in ("thermal_bounds", "hydro_bounds", "line_bounds")))
+)
 def bounds_near_capacities(case: Case, findings: Findings) -> None:
     """Warn of bounds by stage that are many times what the entity declares."""
     system = case.system
@@ -421,12 +425,12 @@ def bounds_near_capacities(case: Case, findings: Findings) -> None:
             continue
         declared = {entity.id: attrgetter(path)(entity) for entity in members}
         ids, index = np.unique(table[f"{kind}_id"], return_inverse=True)
-        known = np.array([declared.get(id_) or np.nan for id_ in ids.tolist()], np.float64)[index]
+        capacities = np.array([declared.get(id_) or np.nan for id_ in ids.tolist()], np.float64)[index]
         with np.errstate(invalid="ignore"):
-            rows = np.flatnonzero(table[column] > MAX_BOUND_RATIO * known)
+            rows = np.flatnonzero(table[column] > MAX_BOUND_RATIO * capacities)
         for at in distinct_values(index[rows]).tolist():
             row = rows[index[rows] == at][0]
-            facts = {"value": table[column][row], "kind": kind, "id": int(ids[at]), "declared": known[row]}
+            facts = {"value": table[column][row], "kind": kind, "id": int(ids[at]), "declared": capacities[row]}
             subject = about(kind, int(ids[at]), "stage", int(table["stage_id"][row]))
             findings.add(BOUND_FAR_ABOVE_CAPACITY, OVERRIDES[f"{kind}_bounds"], subject, column, **facts)
 

@@ -130,16 +130,16 @@ DELIVERY_WITHOUT_VALUE = warning_code(
 )
 
 
-@rule(THERMALS, each=(CONDITIONS_FILE, POST_STUDY_FILE))
+@rule(THERMALS, iterated=(CONDITIONS_FILE, POST_STUDY_FILE))
 def plants_of_commitments(case: Case, findings: Findings) -> None:
     """Require past commitments and post-study bounds of anticipated plants only."""
-    known = {plant.id for plant in case.system.thermals if plant.anticipated_config is not None}
+    anticipated = {plant.id for plant in case.system.thermals if plant.anticipated_config is not None}
     for file, rows, field in (
         (CONDITIONS_FILE, case.initial_conditions.past_commitments, f"{FIELD}.thermal_id"),
         (POST_STUDY_FILE, case.post_study.thermal_bounds, "thermal_bounds.thermal_id"),
     ):
-        for id_ in sorted({row.thermal_id for row in rows} - known):
-            findings.add(NOT_ANTICIPATED, file, (), field, value=id_, anticipated=IdList(known))
+        for id_ in sorted({row.thermal_id for row in rows} - anticipated):
+            findings.add(NOT_ANTICIPATED, file, (), field, value=id_, anticipated=IdList(anticipated))
 
 
 @rule(STAGES, POST_STUDY_FILE)
@@ -162,7 +162,7 @@ def stages_after_the_study(case: Case, findings: Findings) -> None:
 @rule(STAGES, THERMALS, POST_STUDY_FILE)
 def leads_within_the_study(case: Case, findings: Findings) -> None:
     """Require deliveries within the study, or in later stages that have bounds for the plant."""
-    given = {(row.thermal_id, row.post_study_stage_index) for row in case.post_study.thermal_bounds}
+    bounded = {(row.thermal_id, row.post_study_stage_index) for row in case.post_study.thermal_bounds}
     for plant, deliveries in _plants(case):
         subject = named("thermal", plant.thermal)
         lead = plant.thermal.anticipated_config.lead_stages if plant.thermal.anticipated_config else None
@@ -171,7 +171,7 @@ def leads_within_the_study(case: Case, findings: Findings) -> None:
             findings.add(LEAD_BEYOND_STUDY, THERMALS, subject, LEAD_STAGES, **facts)
         for delivery in plant.decided:
             index = delivery - deliveries.num_stages
-            if index >= 0 and (plant.thermal.id, index) not in given:
+            if index >= 0 and (plant.thermal.id, index) not in bounded:
                 findings.add(DELIVERY_WITHOUT_BOUNDS, POST_STUDY_FILE, subject, "thermal_bounds", value=index)
 
 
@@ -246,24 +246,24 @@ def commitments_within_limits(case: Case, findings: Findings) -> None:
 
 
 def _check_limits(case: Case, plant: Thermal, row: PastCommitment, stage: Stage, findings: Findings) -> None:
-    least, most = _limits(case, plant, stage)
-    if not least <= row.value_mw <= most:
+    lower, upper = _limits(case, plant, stage)
+    if not lower <= row.value_mw <= upper:
         subject = (*named("thermal", plant), *about("window from", str(row.start_date)))
-        facts = {"value": row.value_mw, "stage": stage.id, "least": least, "most": most}
+        facts = {"value": row.value_mw, "stage": stage.id, "least": lower, "most": upper}
         findings.add(COMMITMENT_OUTSIDE_LIMITS, CONDITIONS_FILE, subject, f"{FIELD}.value_mw", **facts)
 
 
 def _limits(case: Case, plant: Thermal, stage: Stage) -> tuple[float, float]:
     if not is_in_service(plant, stage.id):
         return 0.0, 0.0
-    found = {"min_generation_mw": plant.generation.min_mw, "max_generation_mw": plant.generation.max_mw}
+    limits = {"min_generation_mw": plant.generation.min_mw, "max_generation_mw": plant.generation.max_mw}
     table = case.overrides.thermal_bounds
     if table is not None:
         rows = np.flatnonzero((table["thermal_id"] == plant.id) & (table["stage_id"] == stage.id))
-        for name, declared in tuple(found.items()):
-            given = [value for value in table[name][rows].tolist() if not np.isnan(value)]
-            found[name] = given[-1] if given else declared
-    return found["min_generation_mw"], found["max_generation_mw"]
+        for name, declared in tuple(limits.items()):
+            values = [value for value in table[name][rows].tolist() if not np.isnan(value)]
+            limits[name] = values[-1] if values else declared
+    return limits["min_generation_mw"], limits["max_generation_mw"]
 
 
 @rule(THERMALS, OVERRIDES["thermal_bounds"])
@@ -275,9 +275,9 @@ def bounds_without_blocks(case: Case, findings: Findings) -> None:
             continue
         rows = np.flatnonzero((table["thermal_id"] == plant.id) & (table["block_id"] != ABSENT_ID))
         if len(rows):
-            given = stages({int(stage) for stage in table["stage_id"][rows]})
+            bounded = stages({int(stage) for stage in table["stage_id"][rows]})
             findings.add(
-                BOUNDS_OF_BLOCKS, OVERRIDES["thermal_bounds"], named("thermal", plant), "block_id", value=given
+                BOUNDS_OF_BLOCKS, OVERRIDES["thermal_bounds"], named("thermal", plant), "block_id", value=bounded
             )
 
 

@@ -112,7 +112,7 @@ ORDERED: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-@rule(each=SYSTEM)
+@rule(iterated=SYSTEM)
 def limits_of_entities(case: Case, findings: Findings) -> None:
     """Refuse negative volumes, flows, powers and capacities, and minimums above their maximums."""
     for file, word, members in _groups(case):
@@ -124,7 +124,7 @@ def limits_of_entities(case: Case, findings: Findings) -> None:
                 require_order(*attrgetter(*pair)(entity), file, subject, pair, findings)
 
 
-@rule(each=SYSTEM)
+@rule(iterated=SYSTEM)
 def entry_before_exit(case: Case, findings: Findings) -> None:
     """Require that an entity enters before it leaves."""
     for file, word, members in _groups(case):
@@ -167,11 +167,11 @@ def unit_groups_within_the_plant(case: Case, findings: Findings) -> None:
     for hydro in case.system.hydros:
         for name in ("max_turbined_m3s", "min_turbined_m3s", "max_generation_mw", "min_generation_mw"):
             total = sum_in_order(getattr(group, name) for group in hydro.unit_groups)
-            own = getattr(hydro.generation, name)
-            slack, is_maximum = TOLERANCE * max(1.0, abs(own)), name.startswith("max")
-            if total > own + slack if is_maximum else total < own - slack:
+            limit = getattr(hydro.generation, name)
+            slack, is_maximum = TOLERANCE * max(1.0, abs(limit)), name.startswith("max")
+            if total > limit + slack if is_maximum else total < limit - slack:
                 code = GROUPS_ABOVE_PLANT if is_maximum else GROUPS_BELOW_PLANT
-                facts = {"value": total, "limit": name, "own": own}
+                facts = {"value": total, "limit": name, "own": limit}
                 findings.add(code, HYDROS, named("hydro", hydro), f"unit_groups.{name}", **facts)
 
 
@@ -269,12 +269,12 @@ VIOLATION_BELOW_SPILLAGE = warning_code(
 @rule(PENALTIES_FILE)
 def costs_above_zero(case: Case, findings: Findings) -> None:
     """Require penalties above zero: otherwise a violation would be free."""
-    given = case.penalties
+    penalties = case.penalties
     prices = {
-        "bus.excess_cost": given.bus.excess_cost,
-        "line.exchange_cost": given.line.exchange_cost,
-        "non_controllable_source.curtailment_cost": given.non_controllable_source.curtailment_cost,
-        **{f"hydro.{item.name}": getattr(given.hydro, item.name) for item in fields(given.hydro)},
+        "bus.excess_cost": penalties.bus.excess_cost,
+        "line.exchange_cost": penalties.line.exchange_cost,
+        "non_controllable_source.curtailment_cost": penalties.non_controllable_source.curtailment_cost,
+        **{f"hydro.{item.name}": getattr(penalties.hydro, item.name) for item in fields(penalties.hydro)},
     }
     for field, value in prices.items():
         may_be_zero = field.split(".")[-1] in MAY_BE_ZERO
@@ -282,7 +282,7 @@ def costs_above_zero(case: Case, findings: Findings) -> None:
             findings.add(NEGATIVE if may_be_zero else NOT_POSITIVE, PENALTIES_FILE, (), field, value=value)
 
 
-@rule(each=(LINES, SOURCES, HYDROS))
+@rule(iterated=(LINES, SOURCES, HYDROS))
 def costs_of_entities(case: Case, findings: Findings) -> None:
     """Refuse negative penalties of single entities; 0, which published cases use, is a warning."""
     for file, subject, field, value in _costs_of_entities(case):
@@ -306,7 +306,7 @@ def _costs_of_entities(case: Case) -> Iterator[tuple[str, Subject, str, float]]:
                 yield HYDROS, named("hydro", hydro), f"penalties.{item.name}", value
 
 
-@rule(each=[OVERRIDES[name] for name in PRICE_TABLES])
+@rule(iterated=[OVERRIDES[name] for name in PRICE_TABLES])
 def costs_of_stages(case: Case, findings: Findings) -> None:
     """Require costs of single stages above 0, or at least 0 where they may be 0."""
     for name in PRICE_TABLES:
@@ -320,7 +320,7 @@ def costs_of_stages(case: Case, findings: Findings) -> None:
                 findings.add(NEGATIVE if may_be_zero else NOT_POSITIVE, form.file, subject, column, value=values[row])
 
 
-@rule(each=(PENALTIES_FILE, BUSES))
+@rule(iterated=(PENALTIES_FILE, BUSES))
 def tiers_of_deficit(case: Case, findings: Findings) -> None:
     """Require tiers of deficit that rise in cost, the last without a limit."""
     _check_tiers(case.penalties.bus.deficit_segments, PENALTIES_FILE, (), "bus.deficit_segments", findings)
@@ -371,8 +371,8 @@ def order_of_costs(case: Case, findings: Findings) -> None:
 
 
 def _cost(case: Case, hydro: Hydro, field: str) -> float:
-    own = getattr(hydro.penalties, field, None) if hydro.penalties else None
-    return float(getattr(case.penalties.hydro, field) if own is None else own)
+    penalty = getattr(hydro.penalties, field, None) if hydro.penalties else None
+    return float(getattr(case.penalties.hydro, field) if penalty is None else penalty)
 
 
 RULES: tuple[Rule, ...] = (

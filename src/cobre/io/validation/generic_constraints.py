@@ -130,16 +130,16 @@ def _missing(parameter: Parameter, horizon: tuple[Stage, ...]) -> str:
 @rule(PARAMETERS_FILE, STAGES)
 def parameters_name_stages(case: Case, findings: Findings) -> None:
     """Require that values of parameters belong to stages that exist."""
-    known = {stage.id for stage in case.horizon.stages}
+    stage_ids = {stage.id for stage in case.horizon.stages}
     for parameter in case.generic_constraints.parameters.values():
         if parameter.kind in ("per_stage", "per_stage_block"):
-            unknown = {key if isinstance(key, int) else key[0] for key in parameter.values} - known
+            unknown = {key if isinstance(key, int) else key[0] for key in parameter.values} - stage_ids
             if unknown:
                 subject = named("parameter", parameter)
                 findings.add(VALUE_OF_UNKNOWN_STAGE, PARAMETERS_FILE, subject, value=IdList(unknown))
 
 
-@rule(CONSTRAINTS, STAGES, sound=(CONSTRAINT_BOUNDS,))
+@rule(CONSTRAINTS, STAGES, error_free=(CONSTRAINT_BOUNDS,))
 def blocks_of_terms(case: Case, findings: Findings) -> None:
     """Require that each stage in which a constraint acts has the blocks that its terms name."""
     acting = _acting_stages(case)
@@ -157,10 +157,10 @@ def blocks_of_terms(case: Case, findings: Findings) -> None:
 
 def _acting_stages(case: Case) -> dict[int, list[Stage]]:
     """Return by id of a constraint the stages in which it acts."""
-    known = {stage.id: stage for stage in case.horizon.stages}
+    by_id = {stage.id: stage for stage in case.horizon.stages}
     acting: dict[int, list[Stage]] = {constraint.id: [] for constraint in case.generic_constraints.constraints}
     for constraint_id, stage_id in distinct(case.generic_constraints.bounds, "constraint_id", "stage_id"):
-        acting[constraint_id].append(known[stage_id])
+        acting[constraint_id].append(by_id[stage_id])
     return acting
 
 
@@ -176,7 +176,7 @@ def _wrong_block(variable: str, block_id: int, stage: Stage) -> Code | None:
 DIMENSION_RULES: tuple[Rule, ...] = (parameters_cover_stages, parameters_name_stages, blocks_of_terms)
 
 
-@rule(CONSTRAINTS, STAGES, sound=(CONSTRAINT_BOUNDS,))
+@rule(CONSTRAINTS, STAGES, error_free=(CONSTRAINT_BOUNDS,))
 def constraints_have_effect(case: Case, findings: Findings) -> None:
     """Require rows in the table of bounds: a constraint acts only where it has one."""
     acting = _acting_stages(case)
@@ -187,7 +187,7 @@ def constraints_have_effect(case: Case, findings: Findings) -> None:
             findings.add(code, CONSTRAINTS, constraint_subject(constraint), field)
 
 
-@rule(CONSTRAINTS, sound=(CONSTRAINT_BOUNDS,))
+@rule(CONSTRAINTS, error_free=(CONSTRAINT_BOUNDS,))
 def bounds_of_rows(case: Case, findings: Findings) -> None:
     """Require a bound of each row, in the table or in the expression; where both have one, the sum counts."""
     by_id = {constraint.id: constraint for constraint in case.generic_constraints.constraints}
@@ -196,9 +196,9 @@ def bounds_of_rows(case: Case, findings: Findings) -> None:
         return
     columns = [table[name].tolist() for name in ("constraint_id", "stage_id", "bound_lower", "bound_upper")]
     for constraint_id, stage_id, lower, upper in zip(*columns, strict=True):
-        found = _wrong_row(by_id[constraint_id], lower, upper)
-        if found is not None:
-            code, field, facts = found
+        wrong_row = _wrong_row(by_id[constraint_id], lower, upper)
+        if wrong_row is not None:
+            code, field, facts = wrong_row
             subject = about("constraint", constraint_id, "stage", stage_id)
             findings.add(code, CONSTRAINT_BOUNDS, subject, field, **facts)
 

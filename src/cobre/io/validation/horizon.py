@@ -79,9 +79,9 @@ def at_least_two_stages(case: Case, findings: Findings) -> None:
 @rule(STAGES)
 def ids_of_stages(case: Case, findings: Findings) -> None:
     """Require ids of stages without a gap, usually from 0, and negative ids of pre-study stages."""
-    found = [stage.id for stage in case.horizon.stages]
-    if found[0] < 0 or found != list(range(found[0], found[0] + len(found))):
-        findings.add(STAGE_IDS, STAGES, (), "stages.id", value=", ".join(str(id_) for id_ in found[:8]))
+    stage_ids = [stage.id for stage in case.horizon.stages]
+    if stage_ids[0] < 0 or stage_ids != list(range(stage_ids[0], stage_ids[0] + len(stage_ids))):
+        findings.add(STAGE_IDS, STAGES, (), "stages.id", value=", ".join(str(id_) for id_ in stage_ids[:8]))
     for stage in case.horizon.pre_study_stages:
         if stage.id >= 0:
             findings.add(PRE_STUDY_ID, STAGES, about("pre-study stage", stage.id), "id", value=stage.id)
@@ -91,11 +91,11 @@ def ids_of_stages(case: Case, findings: Findings) -> None:
 def blocks_count_from_zero(case: Case, findings: Findings) -> None:
     """Require blocks with ids 0, 1, 2, ... and hours above 0."""
     for stage in case.horizon.stages:
-        subject, found = about("stage", stage.id), [block.id for block in stage.blocks]
-        if not found:
+        subject, block_ids = about("stage", stage.id), [block.id for block in stage.blocks]
+        if not block_ids:
             findings.add(NO_BLOCKS, STAGES, subject, "blocks")
-        elif found != list(range(len(found))):
-            findings.add(BLOCK_IDS, STAGES, subject, "blocks", value=", ".join(map(str, found)))
+        elif block_ids != list(range(len(block_ids))):
+            findings.add(BLOCK_IDS, STAGES, subject, "blocks", value=", ".join(map(str, block_ids)))
         for block in stage.blocks:
             if block.hours <= 0:
                 findings.add(BLOCK_HOURS, STAGES, subject, f"blocks (id {block.id}).hours", value=block.hours)
@@ -113,7 +113,7 @@ def stages_have_openings(case: Case, findings: Findings) -> None:
             findings.add(NO_OPENINGS, STAGES, subject, "num_openings", value=stage.num_openings)
 
 
-@rule(STAGES, sound=(LOAD_FILE, SOURCE_FILE))
+@rule(STAGES, error_free=(LOAD_FILE, SOURCE_FILE))
 def factors_for_each_block(case: Case, findings: Findings) -> None:
     """Require factors for as many blocks as the stage has."""
     blocks = {stage.id: len(stage.blocks) for stage in case.horizon.stages}
@@ -378,7 +378,7 @@ def means_of_load_factors(case: Case, findings: Findings) -> None:
         findings.add(MEAN_OF_LOAD_FACTORS, LOAD_FILE, subject, "block_factors", value=mean)
 
 
-@rule(each=(LOAD_FILE, SOURCE_FILE))
+@rule(iterated=(LOAD_FILE, SOURCE_FILE))
 def factors_above_zero(case: Case, findings: Findings) -> None:
     """Require block factors above zero."""
     kinds = (

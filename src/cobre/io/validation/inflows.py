@@ -68,30 +68,32 @@ LAGS_WITH_GAP = error_code(
 )
 
 
-@rule(STAGES, each=[SCENARIOS[name] for name in BY_ENTITY])
+@rule(STAGES, iterated=[SCENARIOS[name] for name in BY_ENTITY])
 def statistics_of_every_stage(case: Case, findings: Findings) -> None:
     """Require statistics of all stages for an entity that has some; without any, its inflow or load is 0."""
-    known = {stage.id for stage in case.horizon.stages}
+    stage_ids = {stage.id for stage in case.horizon.stages}
     for name, column in BY_ENTITY.items():
         table = getattr(case.scenarios, name)
-        if table is None or _has_all_stages(table, column, known):
+        if table is None or _has_all_stages(table, column, stage_ids):
             continue
-        found: dict[int, set[int]] = {}
+        stages_by_entity: dict[int, set[int]] = {}
         for entity_id, stage_id in distinct(table, column, "stage_id"):
-            found.setdefault(entity_id, set()).add(stage_id)
-        for entity_id, present in found.items():
-            if known - present:
+            stages_by_entity.setdefault(entity_id, set()).add(stage_id)
+        for entity_id, present in stages_by_entity.items():
+            if stage_ids - present:
                 subject = about(column.removesuffix("_id"), entity_id)
-                findings.add(STATISTICS_MISSING, SCENARIOS[name], subject, "stage_id", value=stages(known - present))
+                findings.add(
+                    STATISTICS_MISSING, SCENARIOS[name], subject, "stage_id", value=stages(stage_ids - present)
+                )
 
 
-def _has_all_stages(table: Table, column: str, known: set[int]) -> bool:
+def _has_all_stages(table: Table, column: str, stage_ids: set[int]) -> bool:
     """Return whether every entity of a table, which is sorted, has a row for every stage."""
-    is_study = np.isin(table["stage_id"], list(known))
+    is_study = np.isin(table["stage_id"], list(stage_ids))
     entities = [table[column][is_study], table["stage_id"][is_study]]
     is_first = np.append(np.ones(min(1, len(entities[0])), np.bool_), ~repeats(entities))
     present = np.unique(entities[0][is_first], return_counts=True)
-    return len(present[0]) == len(distinct_values(table[column])) and bool((present[1] == len(known)).all())
+    return len(present[0]) == len(distinct_values(table[column])) and bool((present[1] == len(stage_ids)).all())
 
 
 @rule(HYDROS, STATISTICS, HISTORY, SCENARIOS["external_inflow_scenarios"])
@@ -112,10 +114,10 @@ def lags_count_from_one(case: Case, findings: Findings) -> None:
     lags: dict[tuple[int, int], list[int]] = {}
     for hydro_id, stage_id, lag in distinct(case.scenarios.inflow_ar_coefficients, "hydro_id", "stage_id", "lag"):
         lags.setdefault((hydro_id, stage_id), []).append(lag)
-    for (hydro_id, stage_id), found in lags.items():
-        if found != list(range(1, len(found) + 1)):
+    for (hydro_id, stage_id), numbers in lags.items():
+        if numbers != list(range(1, len(numbers) + 1)):
             subject = about("hydro", hydro_id, "stage", stage_id)
-            findings.add(LAGS_WITH_GAP, COEFFICIENTS, subject, "lag", value=", ".join(map(str, found)))
+            findings.add(LAGS_WITH_GAP, COEFFICIENTS, subject, "lag", value=", ".join(map(str, numbers)))
 
 
 DIMENSION_RULES: tuple[Rule, ...] = (statistics_of_every_stage, plants_without_inflow, lags_count_from_one)
@@ -180,21 +182,21 @@ ANNUAL_SEASONS = error_code(
 )
 
 
-@rule(each=[SCENARIOS[name] for name in RANGES])
+@rule(iterated=[SCENARIOS[name] for name in RANGES])
 def numbers_in_range(case: Case, findings: Findings) -> None:
     """Refuse negative standard deviations, and availabilities beyond 0 to 1."""
     for name, (id_column, columns) in RANGES.items():
         table = getattr(case.scenarios, name)
-        for column, (least, most) in columns.items() if table is not None else ():
+        for column, (minimum, maximum) in columns.items() if table is not None else ():
             values = table[column]
-            expected = f"at least {least:g}" if most is None else f"between {least:g} and {most:g}"
-            for row in np.flatnonzero((values < least) | (values > (np.inf if most is None else most))):
+            expected = f"at least {minimum:g}" if maximum is None else f"between {minimum:g} and {maximum:g}"
+            for row in np.flatnonzero((values < minimum) | (values > (np.inf if maximum is None else maximum))):
                 kind, stage_id = id_column.removesuffix("_id"), int(table["stage_id"][row])
                 subject = about(kind, int(table[id_column][row]), "stage", stage_id)
                 findings.add(OUT_OF_RANGE, SCENARIOS[name], subject, column, value=values[row], range=expected)
 
 
-@rule(each=(SCENARIOS["load_seasonal_stats"], SCENARIOS["external_load_scenarios"]))
+@rule(iterated=(SCENARIOS["load_seasonal_stats"], SCENARIOS["external_load_scenarios"]))
 def loads_below_zero(case: Case, findings: Findings) -> None:
     """Warn of negative loads: a random load below zero counts as 0, a deterministic one feeds its bus."""
     for name, column in (("load_seasonal_stats", "mean_mw"), ("external_load_scenarios", "value_mw")):
@@ -248,9 +250,9 @@ def terms_of_earlier_stages(case: Case, findings: Findings) -> None:
     if not is_earlier.any():
         return
     before = {name: statistics[name][is_earlier] for name in ("hydro_id", "stage_id")}
-    given = set(distinct(terms, "hydro_id", "stage_id"))
-    later = {(hydro, stage % MONTHS_PER_YEAR) for hydro, stage in given if stage >= first}
-    without = set(distinct(before, "hydro_id", "stage_id")) - given
+    rows = set(distinct(terms, "hydro_id", "stage_id"))
+    later = {(hydro, stage % MONTHS_PER_YEAR) for hydro, stage in rows if stage >= first}
+    without = set(distinct(before, "hydro_id", "stage_id")) - rows
     bare = {stage for hydro, stage in without if (hydro, stage % MONTHS_PER_YEAR) in later}
     if bare:
         findings.add(NO_COEFFICIENTS_BEFORE, COEFFICIENTS, value=stages(bare))
@@ -318,7 +320,7 @@ LAGS_NOT_COVERED = error_code(
 )
 
 
-@rule(each=(CONDITIONS_FILE, HISTORY))
+@rule(iterated=(CONDITIONS_FILE, HISTORY))
 def windows_of_dates(case: Case, findings: Findings) -> None:
     """Require windows that end after they start and do not overlap."""
     for file, by_hydro in _windows(case):
@@ -393,14 +395,14 @@ def enough_history(case: Case, findings: Findings) -> None:
     table = case.scenarios.inflow_history
     if table is None or not _is_estimated(case):
         return
-    least = case.config.estimation.min_observations_per_season
+    minimum = case.config.estimation.min_observations_per_season
     hydro_ids, plant = np.unique(table["hydro_id"], return_inverse=True)
     months = table["start_date"].astype("datetime64[M]").astype(int) % MONTHS_PER_YEAR
     shape = (len(hydro_ids), MONTHS_PER_YEAR)
     counts = np.bincount(plant * MONTHS_PER_YEAR + months, minlength=shape[0] * shape[1]).reshape(shape)
     for hydro_id, fewest in zip(hydro_ids.tolist(), counts.min(axis=1).tolist(), strict=True):
-        if fewest < least:
-            facts = {"value": fewest, "observations": counted(fewest, "observation"), "least": least}
+        if fewest < minimum:
+            facts = {"value": fewest, "observations": counted(fewest, "observation"), "least": minimum}
             findings.add(SHORT_HISTORY, HISTORY, about("hydro", hydro_id), **facts)
 
 
@@ -425,13 +427,13 @@ def initial_lags_are_known(case: Case, findings: Findings) -> None:
 
 def _needed_months(case: Case) -> dict[int, set[int]]:
     """Return by hydro the months before the study on which the inflow of some stage depends, counted back from 1."""
-    found: dict[int, set[int]] = {}
+    months: dict[int, set[int]] = {}
     for hydro_id, stage_id, lag in _terms(case):
         position = stage_id - case.horizon.stages[0].id
         month = lag - position
         if position >= 0 and month >= 1 and _has_statistics(case, hydro_id, stage_id - lag, month):
-            found.setdefault(hydro_id, set()).add(month)
-    return found
+            months.setdefault(hydro_id, set()).add(month)
+    return months
 
 
 def _terms(case: Case) -> Iterator[tuple[int, int, int]]:

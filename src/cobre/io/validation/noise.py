@@ -82,9 +82,9 @@ def matrices(case: Case, findings: Findings) -> None:
     correlation = case.scenarios.correlation
     for profile, groups in correlation.profiles.items() if correlation else ():
         for group in groups:
-            found = _fault(group)
-            if found is not None:
-                code, facts = found
+            fault = _fault(group)
+            if fault is not None:
+                code, facts = fault
                 subject = about("profile", profile, "group", group.name)
                 findings.add(code, CORRELATION, subject, "matrix", **facts)
 
@@ -121,13 +121,13 @@ def one_group_for_an_entity(case: Case, findings: Findings) -> None:
     """Require that an entity appears at most once in a profile."""
     correlation = case.scenarios.correlation
     for profile, groups in correlation.profiles.items() if correlation else ():
-        seen: set[tuple[str, int]] = set()
+        grouped: set[tuple[str, int]] = set()
         for group in groups:
             for entity in group.entities:
-                if entity in seen:
+                if entity in grouped:
                     subject = about("profile", profile, "group", group.name)
                     findings.add(CORRELATED_TWICE, CORRELATION, subject, "entities", value=f"{entity[0]} {entity[1]}")
-                seen.add(entity)
+                grouped.add(entity)
 
 
 @rule(CORRELATION, STAGES)
@@ -225,13 +225,13 @@ def openings_from_a_file(case: Case, findings: Findings) -> None:
 
 def _check_openings_of(stage: Stage, table: Table, dimension: int, findings: Findings) -> None:
     subject, rows = about("stage", stage.id), table["stage_id"] == stage.id
-    wanted = {"opening_index": stage.num_openings or 0, "entity_index": dimension}
-    found = {column: distinct_values(table[column][rows]) for column in wanted}
-    wrong = [column for column, count in wanted.items() if not np.array_equal(found[column], np.arange(count))]
+    expected = {"opening_index": stage.num_openings or 0, "entity_index": dimension}
+    actual = {column: distinct_values(table[column][rows]) for column in expected}
+    wrong = [column for column, count in expected.items() if not np.array_equal(actual[column], np.arange(count))]
     for column in wrong:
-        facts = {"value": found[column].size, "count": wanted[column], "last": wanted[column] - 1}
+        facts = {"value": actual[column].size, "count": expected[column], "last": expected[column] - 1}
         findings.add(OPENING_INDICES, OPENINGS, subject, column, **facts)
-    num_rows, num_wanted = int(np.count_nonzero(rows)), dimension * wanted["opening_index"]
+    num_rows, num_wanted = int(np.count_nonzero(rows)), dimension * expected["opening_index"]
     if not wrong and num_rows != num_wanted:
         findings.add(OPENING_ROWS, OPENINGS, subject, value=num_rows, count=num_wanted)
 
@@ -305,26 +305,26 @@ def _check_library(case: Case, library: _Library, table: Table, file: str, findi
     entity_ids = sorted({*library.members(case), *(key[0] for key in present)})
     kind, field = library.column.removesuffix("_id"), "scenario_id"
     for stage in case.horizon.stages:
-        known = distinct_values(table["scenario_id"][table["stage_id"] == stage.id])
-        if not len(known):
+        scenario_ids = distinct_values(table["scenario_id"][table["stage_id"] == stage.id])
+        if not len(scenario_ids):
             findings.add(NO_SCENARIO, file, about("stage", stage.id), field)
             continue
-        if not np.array_equal(known, np.arange(len(known))):
-            findings.add(SCENARIO_IDS, file, about("stage", stage.id), field, value=IdList(known.tolist()))
+        if not np.array_equal(scenario_ids, np.arange(len(scenario_ids))):
+            findings.add(SCENARIO_IDS, file, about("stage", stage.id), field, value=IdList(scenario_ids.tolist()))
             continue
         for entity_id in entity_ids:
             count = present.get((entity_id, stage.id), 0)
-            if count != len(known):
+            if count != len(scenario_ids):
                 subject = about(kind, entity_id, "stage", stage.id)
-                findings.add(SCENARIOS_OF_ENTITY, file, subject, field, value=count, count=len(known))
+                findings.add(SCENARIOS_OF_ENTITY, file, subject, field, value=count, count=len(scenario_ids))
 
 
 def _counts(table: Table, column: str) -> dict[tuple[int, int], int]:
     """Return the number of rows by entity and stage; both are packed into one integer, because libraries are large."""
     codes = (table[column].astype(np.int64) << 32) + table["stage_id"]
-    found, counts = np.unique(codes, return_counts=True)
-    stages = ((found + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
-    keys = zip(((found - stages) >> 32).tolist(), stages.tolist(), strict=True)
+    distinct_codes, counts = np.unique(codes, return_counts=True)
+    stages = ((distinct_codes + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+    keys = zip(((distinct_codes - stages) >> 32).tolist(), stages.tolist(), strict=True)
     return dict(zip(keys, counts.tolist(), strict=True))
 
 

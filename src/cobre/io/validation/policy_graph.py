@@ -206,8 +206,8 @@ def enumerated_trees(case: Case, findings: Findings) -> None:
         if pinned:
             findings.add(PINNED_NODES, STAGES, (), f"{NODES}.scenario_id", value=IdList(pinned, "node"))
         return
-    met = Counter(edge.target_id for edge in graph.transitions) if graph.nodes else Counter()
-    joins = [node for node, count in met.items() if count > 1]
+    predecessors = Counter(edge.target_id for edge in graph.transitions) if graph.nodes else Counter()
+    joins = [node for node, count in predecessors.items() if count > 1]
     if joins:
         findings.add(SEVERAL_PARENTS, STAGES, (), NODES, value=IdList(joins, "node"))
     if config.simulation.enabled and config.simulation.is_enumerated and not config.training.is_enumerated:
@@ -236,9 +236,11 @@ def _check_pointer(node: Node, tables: list[Table | None], findings: Findings) -
         findings.add(SCENARIO_MISSING, STAGES, subject, "scenario_id")
         return
     for table in tables:
-        known = set() if table is None else set(table["scenario_id"][table["stage_id"] == node.stage_id].tolist())
-        if node.scenario_id not in known:
-            facts = {"value": node.scenario_id, "stage": node.stage_id, "known": IdList(known, "scenario")}
+        scenario_ids = (
+            set() if table is None else set(table["scenario_id"][table["stage_id"] == node.stage_id].tolist())
+        )
+        if node.scenario_id not in scenario_ids:
+            facts = {"value": node.scenario_id, "stage": node.stage_id, "known": IdList(scenario_ids, "scenario")}
             findings.add(UNKNOWN_SCENARIO, STAGES, subject, "scenario_id", **facts)
 
 

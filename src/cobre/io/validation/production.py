@@ -90,10 +90,10 @@ RANGES_OVERLAP = warning_code(
 
 def _choices(case: Case) -> Iterator[tuple[Hydro, list[tuple[ProductionChoice, Sequence[Stage]]]]]:
     """Yield each plant with its choices, and the stages that they hold in while it is in service."""
-    known = case.horizon.stages
+    stages = case.horizon.stages
     for hydro in case.system.hydros:
         is_always_there = hydro.entry_stage_id is None and hydro.exit_stage_id is None
-        serving = known if is_always_there else [stage for stage in known if is_in_service(hydro, stage.id)]
+        serving = stages if is_always_there else [stage for stage in stages if is_in_service(hydro, stage.id)]
         yield hydro, case.production.stages_by_choice(hydro, serving)
 
 
@@ -127,7 +127,7 @@ def productivity_from_one_source(case: Case, findings: Findings) -> None:
             findings.add(NO_PRODUCTIVITY, PRODUCTION, subject, "productivity_mw_per_m3s", value=stages(sorted(never)))
 
 
-@rule(each=(PRODUCTION, PRODUCTIVITY))
+@rule(iterated=(PRODUCTION, PRODUCTIVITY))
 def productivity_not_negative(case: Case, findings: Findings) -> None:
     """Refuse negative productivities; 0 is for reservoirs without turbines."""
     for subject, choice in _declared_choices(case):
@@ -158,20 +158,20 @@ def turbines_have_productivity(case: Case, findings: Findings) -> None:
 @rule(PRODUCTION, STAGES)
 def ranges_of_stages(case: Case, findings: Findings) -> None:
     """Require ranges that end after they start; warn of overlapping ones, of which the first is used."""
-    known = [stage.id for stage in case.horizon.stages]
+    stage_ids = [stage.id for stage in case.horizon.stages]
     for hydro_id, production in case.production.by_hydro.items():
         subject = about("production model of hydro", hydro_id)
-        taken: set[int] = set()
+        already_covered: set[int] = set()
         for position, span in enumerate(production.stage_ranges):
             field = f"stage_ranges[{position}]"
             if span.end_stage_id is not None and span.end_stage_id < span.start_stage_id:
                 facts = {"value": span.end_stage_id, "start": span.start_stage_id}
                 findings.add(RANGE_REVERSED, PRODUCTION, subject, f"{field}.end_stage_id", **facts)
-            last = max(known) if span.end_stage_id is None else span.end_stage_id
-            covered = {stage_id for stage_id in known if span.start_stage_id <= stage_id <= last}
-            if covered & taken:
-                findings.add(RANGES_OVERLAP, PRODUCTION, subject, field, value=stages(covered & taken))
-            taken |= covered
+            last = max(stage_ids) if span.end_stage_id is None else span.end_stage_id
+            covered = {stage_id for stage_id in stage_ids if span.start_stage_id <= stage_id <= last}
+            if covered & already_covered:
+                findings.add(RANGES_OVERLAP, PRODUCTION, subject, field, value=stages(covered & already_covered))
+            already_covered |= covered
 
 
 # Planes of the model fpha: given, or computed from geometry.
@@ -246,8 +246,8 @@ def planes_of_fpha_plants(case: Case, findings: Findings) -> None:
         missing = [stage.id for config, of in with_planes if config is None for stage in of]
         if missing:
             findings.add(SOURCE_OF_PLANES, PRODUCTION, subject, "fpha_config", value=stages(sorted(missing)))
-        given = [of for config, of in with_planes if config and config.source == "precomputed"]
-        without = [stage.id for of in given for stage in _by_value(planes, hydro.id, of)[1]]
+        with_planes_file = [of for config, of in with_planes if config and config.source == "precomputed"]
+        without = [stage.id for of in with_planes_file for stage in _by_value(planes, hydro.id, of)[1]]
         if without:
             findings.add(NO_PLANES, PLANES, subject, value=stages(sorted(without)))
         if any(config and config.source == "computed" for config, _ in with_planes):
@@ -497,7 +497,7 @@ PARAMETER_WITHOUT_DATA = error_code(
 )
 
 
-@rule(sound=CHOICES)
+@rule(error_free=CHOICES)
 def planes_can_be_computed(case: Case, findings: Findings) -> None:
     """Require the data of plants whose planes are computed."""
     for hydro in case.system.hydros:
@@ -507,7 +507,7 @@ def planes_can_be_computed(case: Case, findings: Findings) -> None:
                     findings.add(FITTING_DATA, HYDROS, named("hydro", hydro), name)
 
 
-@rule(sound=(*CHOICES, PARAMETERS_FILE, GEOMETRY, PRODUCTIVITY))
+@rule(error_free=(*CHOICES, PARAMETERS_FILE, GEOMETRY, PRODUCTIVITY))
 def parameters_can_be_computed(case: Case, findings: Findings) -> None:
     """Require the productivities that computed parameters are made of."""
     productivities = _Productivities(case)
@@ -537,19 +537,19 @@ class _Productivities:
         """Return the first stage without a (specific) productivity of the plant, None if all have one."""
         key = (hydro.id, is_specific)
         if key not in self._missing:
-            known = self._case.horizon.stages
-            missing = self._without_specific(hydro, known) if is_specific else self._without_any(hydro, known)
+            stages = self._case.horizon.stages
+            missing = self._without_specific(hydro, stages) if is_specific else self._without_any(hydro, stages)
             self._missing[key] = min(missing, key=lambda stage: stage.id, default=None)
         return self._missing[key]
 
-    def _without_specific(self, hydro: Hydro, known: Sequence[Stage]) -> Sequence[Stage]:
+    def _without_specific(self, hydro: Hydro, stages: Sequence[Stage]) -> Sequence[Stage]:
         is_given = hydro.specific_productivity_mw_per_m3s_per_m is not None
-        return () if is_given else _by_value(self._specific, hydro.id, known)[1]
+        return () if is_given else _by_value(self._specific, hydro.id, stages)[1]
 
-    def _without_any(self, hydro: Hydro, known: Sequence[Stage]) -> Sequence[Stage]:
+    def _without_any(self, hydro: Hydro, stages: Sequence[Stage]) -> Sequence[Stage]:
         """Return stages without a productivity: of the choice, of the table, or from geometry and a specific one."""
         missing: list[Stage] = []
-        for choice, of_choice in self._case.production.stages_by_choice(hydro, known):
+        for choice, of_choice in self._case.production.stages_by_choice(hydro, stages):
             if choice.model == "fpha" or choice.productivity_mw_per_m3s is None:
                 missing += _by_value(self._equivalent, hydro.id, of_choice)[1]
         return self._without_specific(hydro, missing) if hydro.id in self._with_geometry else missing
@@ -576,13 +576,13 @@ def _tabulated(case: Case, name: str) -> frozenset[tuple[int, ...]]:
 
 
 def _by_value(
-    tabulated: frozenset[tuple[int, ...]], hydro_id: int, known: Sequence[Stage]
+    tabulated: frozenset[tuple[int, ...]], hydro_id: int, stages: Sequence[Stage]
 ) -> tuple[Sequence[Stage], Sequence[Stage]]:
     """Return stages with a value for a plant in a table, its own or one of all stages, and those without."""
     if (hydro_id, ABSENT_ID) in tabulated:
-        return known, ()
-    within = [stage for stage in known if (hydro_id, stage.id) in tabulated]
-    return within, [stage for stage in known if (hydro_id, stage.id) not in tabulated]
+        return stages, ()
+    within = [stage for stage in stages if (hydro_id, stage.id) in tabulated]
+    return within, [stage for stage in stages if (hydro_id, stage.id) not in tabulated]
 
 
 COMPUTED_RULES: tuple[Rule, ...] = (planes_can_be_computed, parameters_can_be_computed)

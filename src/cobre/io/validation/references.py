@@ -375,11 +375,11 @@ def _terms(case: Case, ids: DeclaredIds, findings: Findings) -> None:
 
 
 def _check_direction(term: Term, types: Mapping[int, str], subject: Subject, findings: Findings) -> None:
-    wanted = {"contract_import": "import", "contract_export": "export"}.get(term.variable)
-    found = types.get(term.entity_id)
-    if wanted is not None and found is not None and found != wanted:
+    expected = {"contract_import": "import", "contract_export": "export"}.get(term.variable)
+    actual = types.get(term.entity_id)
+    if expected is not None and actual is not None and actual != expected:
         field = f"expression, {term.variable}({term.entity_id})"
-        findings.add(CONTRACT_DIRECTION, CONSTRAINTS, subject, field, contract=term.entity_id, value=found)
+        findings.add(CONTRACT_DIRECTION, CONSTRAINTS, subject, field, contract=term.entity_id, value=actual)
 
 
 def _parameters(case: Case, ids: DeclaredIds, findings: Findings) -> None:

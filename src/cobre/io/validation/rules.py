@@ -70,28 +70,28 @@ Check = Callable[[Case, Findings], None]
 class Rule:
     """A check of a case, and the inputs that it needs. It must not raise if it gets them.
 
-    reads: inputs that must have been decoded. sound: inputs that must have been decoded and in which no earlier group
-    of rules found an error, because the rule follows their references. each: inputs that it goes through one by one;
-    one that could not be decoded looks empty.
+    decoded: inputs that must have been decoded. error_free: inputs in which, too, no earlier group of rules found an
+    error, because the rule follows their references. iterated: inputs it loops over; an undecodable one is treated as
+    empty.
     """
 
     check: Check
-    reads: frozenset[str]
-    sound: frozenset[str]
-    each: frozenset[str]
+    decoded: frozenset[str]
+    error_free: frozenset[str]
+    iterated: frozenset[str]
 
     @property
     def inputs(self) -> frozenset[str]:
         """All inputs that the rule may look at."""
-        return self.reads | self.sound | self.each
+        return self.decoded | self.error_free | self.iterated
 
     def __call__(self, case: Case, findings: Findings) -> None:
         self.check(case, findings)
 
 
-def rule(*reads: str, sound: Iterable[str] = (), each: Iterable[str] = ()) -> Callable[[Check], Rule]:
+def rule(*decoded: str, error_free: Iterable[str] = (), iterated: Iterable[str] = ()) -> Callable[[Check], Rule]:
     """Declare the inputs of a rule, by file: see `Rule`."""
-    return lambda check: Rule(check, frozenset(reads), frozenset(sound), frozenset(each))
+    return lambda check: Rule(check, frozenset(decoded), frozenset(error_free), frozenset(iterated))
 
 
 def run_rules(groups: Sequence[Sequence[Rule]], case: Case, undecoded: frozenset[str], findings: Findings) -> None:
@@ -104,12 +104,12 @@ def run_rules(groups: Sequence[Sequence[Rule]], case: Case, undecoded: frozenset
         errors = findings.errors
         faulty = undecoded | {error.file for error in errors}
         unknown = {Part(error.facts["kind"], error.value) for error in errors if error.code is UNKNOWN_REFERENCE}
-        for each in group:
-            if each.reads & undecoded or each.sound & faulty:
+        for rule_ in group:
+            if rule_.decoded & undecoded or rule_.error_free & faulty:
                 continue
-            found = Findings()
-            each(case, found)
-            findings.extend(finding for finding in found if _is_new(finding, undecoded, unknown))
+            rule_findings = Findings()
+            rule_(case, rule_findings)
+            findings.extend(finding for finding in rule_findings if _is_new(finding, undecoded, unknown))
 
 
 def _is_new(finding: Finding, undecoded: frozenset[str], unknown: set[Part]) -> bool:

@@ -194,9 +194,9 @@ def scenario_sources(case: Case) -> dict[str, ScenarioSource]:
 def seeds(case: Case, findings: Findings) -> None:
     """Require a seed for the schemes out_of_sample and external."""
     for section, source in scenario_sources(case).items():
-        drawn = [name for name in CLASSES if source.scheme(name) in NEEDS_SEED]
-        if drawn and source.seed is None:
-            findings.add(NO_SEED, CONFIG_FILE, (), f"{section}.seed", classes=", ".join(drawn))
+        random_classes = [name for name in CLASSES if source.scheme(name) in NEEDS_SEED]
+        if random_classes and source.seed is None:
+            findings.add(NO_SEED, CONFIG_FILE, (), f"{section}.seed", classes=", ".join(random_classes))
 
 
 @rule(CONFIG_FILE, HISTORY)

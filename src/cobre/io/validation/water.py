@@ -144,7 +144,7 @@ def stations_join_two_reservoirs(case: Case, findings: Findings) -> None:
             findings.add(PUMPING_IN_PLACE, STATIONS, subject, "destination_hydro_id", value=station.source_hydro_id)
 
 
-@rule(HYDROS, STAGES, OVERRIDES["pumping_bounds"], sound=(STATIONS,))
+@rule(HYDROS, STAGES, OVERRIDES["pumping_bounds"], error_free=(STATIONS,))
 def stations_join_plants_in_service(case: Case, findings: Findings) -> None:
     """Require pumping from plants in service to plants that are in service or being filled."""
     hydros = {hydro.id: hydro for hydro in case.system.hydros}
@@ -168,10 +168,10 @@ def _can_pump(case: Case, station: PumpingStation, stage_id: int) -> bool:
     if table is None:
         return station.flow.max_m3s > 0
     rows = (table["pumping_station_id"] == station.id) & (table["stage_id"] == stage_id)
-    given = table["max_m3s"][rows]
-    given = given[~np.isnan(given)]
+    maximums = table["max_m3s"][rows]
+    maximums = maximums[~np.isnan(maximums)]
     has_other_blocks = not (table["block_id"][rows] == ABSENT_ID).any()
-    return bool((given > 0).any()) or (has_other_blocks and station.flow.max_m3s > 0)
+    return bool((maximums > 0).any()) or (has_other_blocks and station.flow.max_m3s > 0)
 
 
 def _takes_water(hydro: Hydro, stage_id: int) -> bool:
@@ -252,22 +252,22 @@ def one_travel_time_into_a_plant(case: Case, findings: Findings) -> None:
     for hydro in case.system.hydros:
         hours = {arc.hours for arc in arcs if arc.downstream_id == hydro.id}
         if len(hours) > 1:
-            shown = ", ".join(f"{value:g}" for value in sorted(hours))
-            facts = {"value": shown, "stages": stages(chronological)}
+            times = ", ".join(f"{value:g}" for value in sorted(hours))
+            facts = {"value": times, "stages": stages(chronological)}
             findings.add(SEVERAL_TRAVEL_TIMES, HYDROS, named("hydro", hydro), "travel_time_hours", **facts)
 
 
 @rule(HYDROS, STAGES, CONDITIONS_FILE)
 def releases_before_the_study(case: Case, findings: Findings) -> None:
     """Require past releases that end before the study, do not overlap, and belong to plants with a travel time."""
-    known = {hydro.id for hydro in case.system.hydros}
+    hydro_ids = {hydro.id for hydro in case.system.hydros}
     arcs = {arc.hydro_id for arc in travel_arcs(case.system.hydros)}
     start, file = case.horizon.stages[0].start_date, CONDITIONS_FILE
-    for id_ in sorted({row.hydro_id for row in case.initial_conditions.past_releases} - known):
-        findings.add(RELEASE_OF_UNKNOWN_PLANT, file, (), f"{RELEASES}.hydro_id", value=id_, declared=IdList(known))
+    for id_ in sorted({row.hydro_id for row in case.initial_conditions.past_releases} - hydro_ids):
+        findings.add(RELEASE_OF_UNKNOWN_PLANT, file, (), f"{RELEASES}.hydro_id", value=id_, declared=IdList(hydro_ids))
     for row in case.initial_conditions.past_releases:
         subject, end = about("hydro", row.hydro_id, "window from", str(row.start_date)), f"{RELEASES}.end_date"
-        if row.hydro_id in known - arcs:
+        if row.hydro_id in hydro_ids - arcs:
             findings.add(RELEASE_WITHOUT_EFFECT, file, subject, RELEASES)
         if row.end_date <= row.start_date:
             facts = {"value": row.end_date, "start": row.start_date, "period": "window"}
@@ -407,14 +407,14 @@ def initial_storage(case: Case, findings: Findings) -> None:
     for hydro in case.system.hydros:
         if hydro.filling is not None:
             continue
-        given = case.initial_conditions.storage_hm3.get(hydro.id)
+        storage = case.initial_conditions.storage_hm3.get(hydro.id)
         low, high = hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3
-        value, subject = given or 0.0, named("hydro", hydro)
+        value, subject = storage or 0.0, named("hydro", hydro)
         if value < low or value > high:
-            code = STORAGE_MISSING_BELOW_LIMIT if given is None else STORAGE_OUTSIDE_LIMITS
-            facts = {"value": given, "low": low, "high": high, "limit": low if value < low else high}
+            code = STORAGE_MISSING_BELOW_LIMIT if storage is None else STORAGE_OUTSIDE_LIMITS
+            facts = {"value": storage, "low": low, "high": high, "limit": low if value < low else high}
             findings.add(code, CONDITIONS_FILE, subject, field, **facts)
-        elif given is None:
+        elif storage is None:
             findings.add(STORAGE_MISSING, CONDITIONS_FILE, subject, field)
 
 
@@ -442,20 +442,20 @@ def filling_storage(case: Case, findings: Findings) -> None:
         subject, field = named("hydro", hydro), "filling_storage.value_hm3"
         if hydro_id not in conditions.filling_storage_hm3:
             findings.add(FILLING_STORAGE_MISSING, file, subject, field)
-        value, most = conditions.filling_storage_hm3.get(hydro_id, 0.0), hydro.reservoir.max_storage_hm3
-        if value > most:
-            findings.add(FILLING_STORAGE_ABOVE_MAXIMUM, file, subject, field, value=value, maximum=most)
+        value, maximum = conditions.filling_storage_hm3.get(hydro_id, 0.0), hydro.reservoir.max_storage_hm3
+        if value > maximum:
+            findings.add(FILLING_STORAGE_ABOVE_MAXIMUM, file, subject, field, value=value, maximum=maximum)
 
 
 @rule(HYDROS, STAGES)
 def filling_plans(case: Case, findings: Findings) -> None:
     """Require filling that starts in the study and ends with the entry in a later stage, and no exit stage."""
-    known = {stage.id for stage in case.horizon.stages}
+    stage_ids = {stage.id for stage in case.horizon.stages}
     for hydro in case.system.hydros:
         if hydro.filling is None:
             continue
         subject, start, entry = named("hydro", hydro), hydro.filling.start_stage_id, hydro.entry_stage_id
-        if start not in known:
+        if start not in stage_ids:
             findings.add(FILLING_STAGE, HYDROS, subject, "filling.start_stage_id", value=start)
         if hydro.filling.filling_min_rate_m3s < 0:
             findings.add(NEGATIVE, HYDROS, subject, FILLING_RATE, value=hydro.filling.filling_min_rate_m3s)
@@ -464,7 +464,7 @@ def filling_plans(case: Case, findings: Findings) -> None:
         if entry is None:
             findings.add(FILLING_WITHOUT_ENTRY, HYDROS, subject, "entry_stage_id")
             continue
-        if entry not in known:
+        if entry not in stage_ids:
             findings.add(FILLING_STAGE, HYDROS, subject, "entry_stage_id", value=entry)
         if entry <= start:
             findings.add(FILLING_AFTER_ENTRY, HYDROS, subject, "entry_stage_id", value=entry)
