@@ -35,12 +35,14 @@ def _is_plain(cls: type) -> bool:
     """Return whether all fields are arguments, no base is a record, and no method made here is defined already."""
     if any(dataclasses.is_dataclass(base) for base in cls.__mro__[1:]):
         return False
-    given = cls.__dict__
-    if any(name in given for name in ("__init__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__getstate__")):
+    namespace = cls.__dict__
+    if any(
+        name in namespace for name in ("__init__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__getstate__")
+    ):
         return False
-    if any(isinstance(value, dataclasses.Field) and not value.init for value in given.values()):
+    if any(isinstance(value, dataclasses.Field) and not value.init for value in namespace.values()):
         return False
-    return not any("InitVar" in str(kind) for kind in given.get("__annotations__", {}).values())
+    return not any("InitVar" in str(kind) for kind in namespace.get("__annotations__", {}).values())
 
 
 def _record(cls: type, *, show: bool, frozen: bool, slots: bool, kw_only: bool) -> type:
@@ -89,13 +91,13 @@ def _make_init(cls: type) -> Callable[..., None]:
     if is_frozen:
         scope |= {f"set_{number}": field_setter(cls, item.name) for number, item in enumerate(items)}
     defaults = tuple(_default(item) for item in positional if _has_default(item))
-    made = FunctionType(code.replace(co_varnames=names), scope, "__init__", defaults)
-    made.__kwdefaults__ = {item.name: _default(item) for item in keyword if _has_default(item)}
-    made.__annotations__ = {item.name: item.type for item in items} | {"return": None}
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    made.__module__ = cls.__module__
-    cls.__init__ = made  # type: ignore[misc]
-    return made
+    init = FunctionType(code.replace(co_varnames=names), scope, "__init__", defaults)
+    init.__kwdefaults__ = {item.name: _default(item) for item in keyword if _has_default(item)}
+    init.__annotations__ = {item.name: item.type for item in items} | {"return": None}
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    init.__module__ = cls.__module__
+    cls.__init__ = init  # type: ignore[misc]
+    return init
 
 
 @cache
@@ -151,8 +153,8 @@ class _Signature:
         init = owner.__init__  # type: ignore[misc]
         if getattr(init, "is_first", False):
             init = _make_init(next(base for base in owner.__mro__ if "__init__" in base.__dict__))
-        found = inspect.signature(init)
-        return found.replace(parameters=list(found.parameters.values())[1:])
+        signature = inspect.signature(init)
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 _getters: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
@@ -180,8 +182,8 @@ def _hash(self: Any) -> int:
 
 @recursive_repr()
 def _represent(self: Any) -> str:
-    shown = (f"{item.name}={getattr(self, item.name)!r}" for item in dataclasses.fields(self) if item.repr)
-    return f"{type(self).__qualname__}({', '.join(shown)})"
+    items = (f"{item.name}={getattr(self, item.name)!r}" for item in dataclasses.fields(self) if item.repr)
+    return f"{type(self).__qualname__}({', '.join(items)})"
 
 
 def _refuse_to_set(self: Any, name: str, value: Any) -> None:

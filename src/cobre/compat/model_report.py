@@ -42,12 +42,12 @@ def stochastic_summary(study: PreparedStudy) -> dict[str, Any]:
 def hydro_models_summary(study: PreparedStudy) -> dict[str, Any]:
     """Return plants by the model of their production in the first stage, and how many of them evaporate."""
     first = study.problem.stages[0].plan.data.hydro
-    planes = [given for given in first.planes if given is not None]
+    planes = [fitted for fitted in first.planes if fitted is not None]
     evaporating = sum(hydro.evaporation is not None for hydro in study.case.system.hydros)
     return {
         "n_constant": len(first.planes) - len(planes),
         "n_fpha": len(planes),
-        "total_planes": sum(len(given) for given in planes),
+        "total_planes": sum(len(fitted) for fitted in planes),
         "n_evaporation": evaporating,
         "n_no_evaporation": len(first.planes) - evaporating,
     }
@@ -144,10 +144,10 @@ def _hydro_production(study: PreparedStudy) -> dict[str, int]:
     configs = [production.choice_for(hydro, first).fpha_config for hydro in case.system.hydros]
     sources = [config.source for config in configs if config is not None]
     evaporations = [hydro.evaporation for hydro in case.system.hydros if hydro.evaporation is not None]
-    own = sum(evaporation.reference_volumes_hm3 is not None for evaporation in evaporations)
+    with_reference_volumes = sum(evaporation.reference_volumes_hm3 is not None for evaporation in evaporations)
     return {
         "n_fpha_computed_from_geometry": sources.count("computed"),
         "n_fpha_precomputed_hyperplanes": sources.count("precomputed"),
-        "n_evaporation_ref_user_supplied": own,
-        "n_evaporation_ref_default_midpoint": len(evaporations) - own,
+        "n_evaporation_ref_user_supplied": with_reference_volumes,
+        "n_evaporation_ref_default_midpoint": len(evaporations) - with_reference_volumes,
     }

@@ -49,12 +49,12 @@ def write_policy_checkpoint(
 
     Raises ValidationError for dictionaries that make no policy.
     """
-    for name, given in (("stage_bases", stage_bases), ("stage_states", stage_states)):
-        if given:
+    for name, entries in (("stage_bases", stage_bases), ("stage_states", stage_states)):
+        if entries:
             warnings.warn(f"{name} are not kept: they are not used", stacklevel=2)
     if not stage_cuts:
         raise ValidationError("stage_cuts is empty: a policy has at least one stage")
-    stages = [_Stage.of(index, given, inflow_lag_depth or 0) for index, given in enumerate(stage_cuts)]
+    stages = [_Stage.of(index, entries, inflow_lag_depth or 0) for index, entries in enumerate(stage_cuts)]
     names = stages[0].state_names
     for stage in stages:
         if stage.state_names != names:
@@ -90,16 +90,16 @@ class _Stage:
 
     def cuts(self, scale: float) -> StageCuts:
         """Return the cuts in the order of their slots; intercepts and coefficients in $ are divided by `scale`."""
-        given = sorted(_require_item(self.given, "cuts", self.where), key=lambda cut: int(cut.get("slot_index", 0)))
-        labels = [f"{self.where}, cut {cut.get('cut_id', at)}" for at, cut in enumerate(given)]
-        pairs = list(zip(given, labels, strict=True))
+        entries = sorted(_require_item(self.given, "cuts", self.where), key=lambda cut: int(cut.get("slot_index", 0)))
+        labels = [f"{self.where}, cut {cut.get('cut_id', at)}" for at, cut in enumerate(entries)]
+        pairs = list(zip(entries, labels, strict=True))
         rows = [self._coefficients(cut, label) for cut, label in pairs]
         return StageCuts(
             intercepts=np.array([_require_item(cut, "intercept", label) for cut, label in pairs], np.float64) / scale,
-            coefficients=np.array(rows, np.float64).reshape(len(given), len(self.state_names)) / scale,
+            coefficients=np.array(rows, np.float64).reshape(len(entries), len(self.state_names)) / scale,
             iteration=np.array([_require_item(cut, "iteration", label) for cut, label in pairs], np.int32),
             forward_pass=np.array([_require_item(cut, "forward_pass_index", label) for cut, label in pairs], np.int32),
-            is_active=np.array([bool(cut.get("is_active", True)) for cut in given], np.uint8),
+            is_active=np.array([bool(cut.get("is_active", True)) for cut in entries], np.uint8),
         )
 
     def _coefficients(self, cut: Plain, where: str) -> list[float]:
@@ -131,8 +131,8 @@ def _state_name(entity: Plain, where: str) -> str:
         return str(StateName(STORAGE, id_))
     if kind == lag:
         return str(StateName(INFLOW_LAG, id_, _require_item(entity, "subindex", where)))
-    known = f"storage ({storage}) and lagged inflows ({lag})"
-    raise ValidationError(f"{where}: entity_type is {kind}; a state here has {known}")
+    valid_names = f"storage ({storage}) and lagged inflows ({lag})"
+    raise ValidationError(f"{where}: entity_type is {kind}; a state here has {valid_names}")
 
 
 def _metadata(stages: Sequence[_Stage], metadata: Plain, scale: float) -> PolicyMetadata:
@@ -159,12 +159,12 @@ def _metadata(stages: Sequence[_Stage], metadata: Plain, scale: float) -> Policy
 
 def _cost_scale(stage_cuts: Sequence[Plain], metadata: Plain) -> float:
     """Return the $ of one unit of the stored cuts, the same in all stages."""
-    given = [stage.get("cost_scale_factor") for stage in stage_cuts]
-    given.append(metadata.get("producer", {}).get("cost_scale_factor"))
-    known = {float(value) for value in given if value is not None}
-    if len(known) > 1:
-        raise ValidationError(f"cost_scale_factor differs by stage: {sorted(known)}; a policy has one")
-    scale = known.pop() if known else 1.0
+    values = [stage.get("cost_scale_factor") for stage in stage_cuts]
+    values.append(metadata.get("producer", {}).get("cost_scale_factor"))
+    scales = {float(value) for value in values if value is not None}
+    if len(scales) > 1:
+        raise ValidationError(f"cost_scale_factor differs by stage: {sorted(scales)}; a policy has one")
+    scale = scales.pop() if scales else 1.0
     if not scale > 0.0:
         raise ValidationError(f"cost_scale_factor is {scale}; a number above 0 is needed")
     return scale
@@ -177,13 +177,10 @@ def _day(number: int) -> str:
         raise ValidationError(f"priced_state_date: {error}") from error
 
 
-def _require_item(given: Plain, name: str, where: str) -> Any:
-    if name not in given:
+def _require_item(mapping: Plain, name: str, where: str) -> Any:
+    if name not in mapping:
         raise ValidationError(f"{where} has no `{name}`")
-    return given[name]
-
-
-# A stored policy as dictionaries and lists, for scripts that look into cuts.
+    return mapping[name]
 
 
 # Default seasons: policies here do not store them.

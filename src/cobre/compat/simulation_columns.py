@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.core.arrays import Floats
+from cobre.core.arrays import MWH_PER_HM3, Floats
 from cobre.sddp.simulation.tables import AHEAD
 from cobre.study.simulation.supplementary_tables import (
     ENTITY_STAGES,
@@ -23,19 +23,9 @@ from cobre.study.simulation.supplementary_tables import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-# Energy of water: stored, inflowing and per m3/s; and the lagged inflows of a state.
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
     # Facts of the rows of a table, by the names of their columns.
     RowFacts = Callable[[str, pa.Table, tuple[str, ...]], dict[str, pa.ChunkedArray] | None]
 
-
-# 1 hm3 through a machine of 1 MW per m3/s.
-MWH_PER_HM3 = 1e6 / 3600.0
 
 PRODUCTIVITIES = (
     "equivalent_productivity_mw_per_m3s",
@@ -63,10 +53,10 @@ def energy_columns(hydros: "pa.Table", facts_of: "RowFacts") -> "pa.Table":
     import pyarrow as pa
 
     names = (*PRODUCTIVITIES, "dead_storage_hm3", "min_storage_hm3", "max_storage_hm3", "stage_hours")
-    found = facts_of("hydros", hydros, names)
-    if found is None:
-        found = {name: pa.nulls(hydros.num_rows, pa.float64()) for name in names}
-    facts = {name: column.to_numpy(zero_copy_only=False) for name, column in found.items()}
+    productivities = facts_of("hydros", hydros, names)
+    if productivities is None:
+        productivities = {name: pa.nulls(hydros.num_rows, pa.float64()) for name in names}
+    facts = {name: column.to_numpy(zero_copy_only=False) for name, column in productivities.items()}
     values = {name: facts[name] for name in PRODUCTIVITIES} | _energies(hydros, facts)
     for name in ENERGY_COLUMNS:
         hydros = hydros.append_column(name, pa.array(values[name], pa.float64(), from_pandas=True))
@@ -88,11 +78,15 @@ def _binding(hydros: "pa.Table", facts: dict[str, Floats]) -> "pa.Array":
     """Return 0 between the limits of a stage, 1 at or below the lower, 2 at the upper one, 3 where they are equal."""
     import pyarrow as pa
 
-    volume, least, most = hydros["storage_final_hm3"].to_numpy(), facts["min_storage_hm3"], facts["max_storage_hm3"]
-    is_low = volume <= least + AT_A_LIMIT * np.maximum(1.0, np.abs(least))
-    is_high = volume >= most - AT_A_LIMIT * np.maximum(1.0, np.abs(most))
+    volume, minimum, maximum = (
+        hydros["storage_final_hm3"].to_numpy(),
+        facts["min_storage_hm3"],
+        facts["max_storage_hm3"],
+    )
+    is_low = volume <= minimum + AT_A_LIMIT * np.maximum(1.0, np.abs(minimum))
+    is_high = volume >= maximum - AT_A_LIMIT * np.maximum(1.0, np.abs(maximum))
     codes = (AT_MINIMUM * is_low + AT_MAXIMUM * is_high).astype(np.int8)
-    return pa.array(codes, pa.int8(), mask=np.isnan(least) | np.isnan(most))
+    return pa.array(codes, pa.int8(), mask=np.isnan(minimum) | np.isnan(maximum))
 
 
 def lagged_inflows(hydros: "pa.Table", initial: "pa.Table | None", steps: "pa.Table | None" = None) -> "pa.Table":
@@ -119,20 +113,20 @@ def _shifted(past: Floats, inflow: Floats) -> Floats:
     """Shift lags (scenario, stage, plant, lag) by one place."""
     orders = past.shape[1]
     before = np.broadcast_to(past[:, ::-1].T, (len(inflow), orders, len(past)))
-    known = np.concatenate([before, inflow], axis=1)  # lag k of stage t is at t + orders - 1 - k
+    inflows = np.concatenate([before, inflow], axis=1)  # lag k of stage t is at t + orders - 1 - k
     at = np.arange(inflow.shape[1])[:, None] + (orders - 1 - np.arange(orders))[None, :]
-    return known[:, at, :].transpose(0, 1, 3, 2)
+    return inflows[:, at, :].transpose(0, 1, 3, 2)
 
 
 def _carried(past: Floats, inflow: Floats, steps: "pa.Table") -> Floats:
     """Continue lags (scenario, stage, plant, lag) from others, and add a share of each inflow."""
     shape = inflow.shape[1], past.shape[1]
-    taken, share = (steps[name].to_numpy().reshape(shape) for name in ("taken_from", "inflow_share"))
+    source, share = (steps[name].to_numpy().reshape(shape) for name in ("taken_from", "inflow_share"))
     lags = np.repeat(past[None], len(inflow), axis=0)
     values = np.empty((*inflow.shape, past.shape[1]))
     for stage in range(shape[0]):
         values[:, stage] = lags
-        lags = lags[:, :, taken[stage]] * (taken[stage] >= 0) + share[stage] * inflow[:, stage, :, None]
+        lags = lags[:, :, source[stage]] * (source[stage] >= 0) + share[stage] * inflow[:, stage, :, None]
     return values
 
 
@@ -150,8 +144,8 @@ def _inflow_cube(hydros: "pa.Table") -> tuple[NDArray[np.int32], NDArray[np.int3
 def _in_order(column: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return values in the order in which they first appear."""
     values, first = np.unique(column, return_index=True)
-    found: NDArray[np.int32] = values[np.argsort(first)]
-    return found
+    ordered: NDArray[np.int32] = values[np.argsort(first)]
+    return ordered
 
 
 # Stages are the nodes of the policy graph here, and pumping costs nothing but its power. Where no thermal plant decides
@@ -195,13 +189,13 @@ FOLLOWERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 def with_known_columns(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """Return all tables with known columns, and `inflow_lags`, without the tables of facts."""
     facts = StageFacts(tables.get(ENTITY_STAGES), tables.get(TREE_PATHS))
-    known = {
+    columns_of = {
         name: known_table(name, table, facts) for name, table in tables.items() if name not in SUPPLEMENTARY_TABLES
     }
     if "hydros" in tables:
         lags = lagged_inflows(tables["hydros"], tables.get(INITIAL_LAGS), tables.get(LAG_STEPS))
-        known["inflow_lags"] = with_nodes(lags, facts)
-    return known
+        columns_of["inflow_lags"] = with_nodes(lags, facts)
+    return columns_of
 
 
 def with_nodes(table: "pa.Table", facts: "StageFacts") -> "pa.Table":
@@ -248,8 +242,8 @@ def _matching(facts: "pa.Table", entity: NDArray[np.int32], stage: NDArray[np.in
     stages, times = np.unique(facts["stage_id"].to_numpy(), return_inverse=True)
     grid = np.zeros((len(entities), len(stages)), np.int64)
     grid[rows, times] = np.arange(facts.num_rows)
-    found: NDArray[np.int64] = grid[np.searchsorted(entities, entity), np.searchsorted(stages, stage)]
-    return found
+    matching_rows: NDArray[np.int64] = grid[np.searchsorted(entities, entity), np.searchsorted(stages, stage)]
+    return matching_rows
 
 
 def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
@@ -297,8 +291,8 @@ def _with_state(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
     """Add whether an entity takes part: 0 deactivated, 2 operating."""
     import pyarrow as pa
 
-    found = facts.of_rows(name, table, ("operative_state_code",))
-    codes = pa.nulls(table.num_rows, pa.int8()) if found is None else found["operative_state_code"]
+    states = facts.of_rows(name, table, ("operative_state_code",))
+    codes = pa.nulls(table.num_rows, pa.int8()) if states is None else states["operative_state_code"]
     return table.append_column("operative_state_code", codes)
 
 

@@ -54,9 +54,9 @@ def convergence_with_times(folder: Path) -> "pa.Table":
         # Which cuts a lazy solve loads is the solver's own business here, and not counted.
         "mean_rows_in_lp": _constant(None if _is_lazy(study) else 0.0, table.num_rows),
     }
-    own = [name for name in table.column_names if name not in CONVERGENCE_COLUMNS]
+    other_columns = [name for name in table.column_names if name not in CONVERGENCE_COLUMNS]
     columns = {name: table[name] for name in table.column_names} | columns
-    return pa.table({name: columns[name] for name in (*CONVERGENCE_COLUMNS, *own)})
+    return pa.table({name: columns[name] for name in (*CONVERGENCE_COLUMNS, *other_columns)})
 
 
 def _active_cuts(table: "pa.Table", added: NDArray[np.int64]) -> "dict[str, pa.Array]":
@@ -72,8 +72,8 @@ def _active_cuts(table: "pa.Table", added: NDArray[np.int64]) -> "dict[str, pa.A
 
 
 def _is_lazy(study: Mapping[str, Any]) -> bool:
-    chosen = study.get("config", {}).get("training", {}).get("cut_selection", {})
-    return bool(chosen.get("selection", {}).get("method") == "dynamic")
+    settings = study.get("config", {}).get("training", {}).get("cut_selection", {})
+    return bool(settings.get("selection", {}).get("method") == "dynamic")
 
 
 def _constant(value: float | None, count: int) -> "pa.Array":
@@ -87,21 +87,21 @@ def _times(events: Sequence[Event], iterations: Sequence[int]) -> "dict[str, pa.
     import pyarrow as pa
 
     by_iteration = {event["iteration"]: event for event in events}
-    found = [by_iteration.get(number, {}) for number in iterations]
+    matching_events = [by_iteration.get(number, {}) for number in iterations]
     parts: dict[str, tuple[str, ...]] = {
         "time_forward_ms": ("forward_s",),
         "time_backward_ms": ("backward_s",),
         "time_total_ms": ("forward_s", "backward_s", "bound_s", "exchange_s"),
     }
     return {
-        name: pa.array([_milliseconds([event.get(part) for part in summed]) for event in found], pa.int64())
+        name: pa.array([_milliseconds([event.get(part) for part in summed]) for event in matching_events], pa.int64())
         for name, summed in parts.items()
     }
 
 
 def _milliseconds(parts: Sequence[float | None]) -> int | None:
-    known = [part for part in parts if part is not None]
-    return round(1000.0 * sum(known)) if len(known) == len(parts) else None
+    values = [part for part in parts if part is not None]
+    return round(1000.0 * sum(values)) if len(values) == len(parts) else None
 
 
 def simulation_tables(folder: Path, only: str | None = None) -> "dict[str, pa.Table]":
@@ -114,8 +114,8 @@ def openings_of(folder: Path, stage_id: int) -> NDArray[np.float64]:
     table = read_results(folder, ["noise_openings"])["noise_openings"]
     rows = table.filter(table["stage_id"].to_numpy() == stage_id)
     if not rows.num_rows:
-        known = sorted(set(table["stage_id"].to_pylist()))
-        hint = f"the stages are {known[0]} to {known[-1]}" if known else "this study has no noise"
+        stage_ids = sorted(set(table["stage_id"].to_pylist()))
+        hint = f"the stages are {stage_ids[0]} to {stage_ids[-1]}" if stage_ids else "this study has no noise"
         raise IndexError(f"there is no stage {stage_id}: {hint}")
     opening, entity = (rows[name].to_numpy().astype(np.int64) for name in ("opening_index", "entity_index"))
     values = np.zeros((int(opening.max()) + 1, int(entity.max()) + 1))
@@ -265,7 +265,7 @@ def _hosts(log: RunView) -> list[dict[str, Any]]:
     ranks: dict[Any, list[int]] = {}
     for worker in workers:
         ranks.setdefault(worker["host"], []).append(worker["rank"])
-    return [{"hostname": host, "ranks": found} for host, found in ranks.items()]
+    return [{"hostname": host, "ranks": ranks_of_host} for host, ranks_of_host in ranks.items()]
 
 
 def instant(time_s: float | None) -> str | None:

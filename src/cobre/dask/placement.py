@@ -110,13 +110,13 @@ def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[st
             f"{count} ranks need {count} workers, one process each, and the cluster has {len(addresses)}: "
             f"ask for fewer, or start more (client.wait_for_workers({count}) waits for them)"
         )
-    chosen = list(addresses[:count])
-    if any(address.startswith("inproc://") for address in chosen):
+    selected = list(addresses[:count])
+    if any(address.startswith("inproc://") for address in selected):
         raise PlacementError(
             "the cluster's workers are threads of this process, and every rank needs a process of its own: "
             "use LocalCluster(processes=True), or cobre.train(num_workers=...) without Dask"
         )
-    return chosen
+    return selected
 
 
 def check_processes(processes: Mapping[str, WorkerProcess]) -> None:

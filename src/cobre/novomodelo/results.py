@@ -60,11 +60,11 @@ def load_policy(output_dir: str | Path, policy_subdir: str = "policy") -> dict[s
     Cuts are in units of their stage's `cost_scale_factor`. The four values are the arguments of
     `cobre.novomodelo.write_policy_checkpoint`. Bases and states are empty: policies here do not keep them.
     """
-    found = _load_policy(output_dir, policy_subdir)
-    found["metadata"]["producer"] |= _NOT_KEPT
+    policy = _load_policy(output_dir, policy_subdir)
+    policy["metadata"]["producer"] |= _NOT_KEPT
     return {
-        "metadata": found["metadata"],
-        "stage_cuts": [_in_units(stage) for stage in found["stage_cuts"]],
+        "metadata": policy["metadata"],
+        "stage_cuts": [_in_units(stage) for stage in policy["stage_cuts"]],
         "stage_bases": [],
         "stage_states": [],
     }
@@ -128,14 +128,14 @@ def _in_currency(stage: Plain, stored_scale: float) -> dict[str, Any]:
 
 
 def _scaled(cut: Plain, scale: float) -> dict[str, Any]:
-    found = dict(cut)
+    scaled = dict(cut)
     if "intercept" in cut:
-        found["intercept"] = cut["intercept"] * scale
+        scaled["intercept"] = cut["intercept"] * scale
     if "coefficients" in cut:
-        found["coefficients"] = [value * scale for value in cut["coefficients"]]
+        scaled["coefficients"] = [value * scale for value in cut["coefficients"]]
     if lags := cut.get("inflow_lag_coefficients"):
-        found["inflow_lag_coefficients"] = {plant: [value * scale for value in row] for plant, row in lags.items()}
-    return found
+        scaled["inflow_lag_coefficients"] = {plant: [value * scale for value in row] for plant, row in lags.items()}
+    return scaled
 
 
 def _retired(stage_cuts: Sequence[Plain], stage_bases: Sequence[Plain]) -> Iterator[str]:

@@ -82,20 +82,20 @@ def match_plants(policy: ExternalCuts, source: PolicySource | None, case: Case, 
     hydros = {id_: id_ for id_ in source.hydros} if hydros is None else hydros
     thermals = {id_: id_ for id_ in source.thermals} if thermals is None else thermals
     here = {hydro.id for hydro in case.system.hydros if can_store(hydro)}
-    kept: list[int] = []
+    columns: list[int] = []
     names: list[str] = []
     dropped: dict[str, None] = {}  # an ordered set
     intercepts = policy.cuts.intercepts.copy()
     for column, text in enumerate(policy.state_names):
         name, slopes = StateName.parse(text), policy.cuts.coefficients[:, column]
         is_thermal = name.kind == COMMITMENT
-        known = (thermals if is_thermal else hydros).get(name.entity_id)
+        plant = (thermals if is_thermal else hydros).get(name.entity_id)
         volume = source.volumes.get(name.entity_id) if name.kind == STORAGE else None
-        if volume is not None and known not in here:
+        if volume is not None and plant not in here:
             intercepts += slopes * volume
-        elif known is not None:
-            kept.append(column)
-            names.append(str(replace(name, entity_id=known)))
+        elif plant is not None:
+            columns.append(column)
+            names.append(str(replace(name, entity_id=plant)))
         elif slopes.any():
             dropped[(source.thermals if is_thermal else source.hydros).get(name.entity_id, text)] = None
     if dropped and is_strict:
@@ -103,9 +103,13 @@ def match_plants(policy: ExternalCuts, source: PolicySource | None, case: Case, 
             f"the boundary policy values plants that this study does not have: {_named(dropped)}; "
             "with policy.boundary.strict = false they count as zero"
         )
-    cuts = CutSet(intercepts, np.ascontiguousarray(policy.cuts.coefficients[:, kept]))
+    cuts = CutSet(intercepts, np.ascontiguousarray(policy.cuts.coefficients[:, columns]))
     old = dict(zip(policy.state_names, range(len(policy.state_names)), strict=True))
-    days = {names[kept.index(old[text])]: found for text, found in policy.days.items() if old[text] in kept}
+    days = {
+        names[columns.index(old[text])]: days_of_column
+        for text, days_of_column in policy.days.items()
+        if old[text] in columns
+    }
     past = tuple(replace(one, hydro_id=new) for one in source.past if (new := hydros.get(one.hydro_id)) is not None)
     notes = tuple(_matching_notes(case, hydros, dropped))
     return replace(policy, state_names=tuple(names), cuts=cuts, days=days, past=past, notes=notes)
@@ -119,8 +123,8 @@ def later_periods(case: Case, policy: ExternalCuts | None) -> tuple[Period, ...]
     targets = {arc.downstream_id for arc in travel_arcs(case.system.hydros)}
     if policy is None or not values_water_in_transit(policy, targets):
         return ()
-    given = [Period(stage.start_date, stage.end_date, stage.duration_hours) for stage in case.post_study.stages]
-    return periods_after(policy, given, case.horizon.stages[-1].end_date)
+    periods = [Period(stage.start_date, stage.end_date, stage.duration_hours) for stage in case.post_study.stages]
+    return periods_after(policy, periods, case.horizon.stages[-1].end_date)
 
 
 def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | None) -> NoiseModel:
@@ -156,17 +160,17 @@ def with_past(case: Case, past: Sequence[InflowObservation], unread: Sequence[in
     unread: plants whose past nothing depends on. It counts as 0 where it is unknown: a month that the study continues
     must be known of all plants.
     """
-    known = {one.hydro_id for one in past}
+    hydro_ids = {one.hydro_id for one in past}
     days = dict.fromkeys((one.start_date, one.end_date) for one in past)
-    past = (*past, *(InflowObservation(id_, *at, 0.0) for id_ in unread if id_ not in known for at in days))
+    past = (*past, *(InflowObservation(id_, *at, 0.0) for id_ in unread if id_ not in hydro_ids for at in days))
     start = case.horizon.stages[0].start_date
-    own: dict[int, list[InflowObservation]] = {}
+    by_hydro: dict[int, list[InflowObservation]] = {}
     for one in case.initial_conditions.recent_observations:
-        own.setdefault(one.hydro_id, []).append(one)
+        by_hydro.setdefault(one.hydro_id, []).append(one)
     added = [
         replace(one, end_date=min(one.end_date, start))
         for one in past
-        if one.start_date < start and not any(_overlap(one, other) for other in own.get(one.hydro_id, ()))
+        if one.start_date < start and not any(_overlap(one, other) for other in by_hydro.get(one.hydro_id, ()))
     ]
     observations = (*case.initial_conditions.recent_observations, *added)
     return replace(case, initial_conditions=replace(case.initial_conditions, recent_observations=observations))
@@ -188,8 +192,11 @@ def apply_boundary_policy(
         return problem, None, ()
     names = state_names(state_owners(case), study.layout, problem.noise.max_order)
     deliveries = Deliveries.of(case.horizon, case.post_study)
-    given = tuple(map(Period, deliveries.starts, deliveries.ends, deliveries.hours))
-    periods = {COMMITMENT: given, IN_TRANSIT: (*given[: deliveries.num_stages], *later_periods(case, policy))}
+    delivery_periods = tuple(map(Period, deliveries.starts, deliveries.ends, deliveries.hours))
+    periods = {
+        COMMITMENT: delivery_periods,
+        IN_TRANSIT: (*delivery_periods[: deliveries.num_stages], *later_periods(case, policy)),
+    }
     days = _days_ahead(names, deliveries.num_stages - 1, periods)
     unstored = {str(StateName(STORAGE, hydro.id)) for hydro in case.system.hydros if not can_store(hydro)}
     boundary = fit_boundary(policy, names, problem.cost_scale, is_strict=config.strict, days=days, unstored=unstored)
@@ -207,8 +214,12 @@ def _periods_of(metadata: PolicyMetadata) -> tuple[Period, ...]:
     if any(not start or not end for start, end in pairs[1:]):
         return ()
     days = [(date.fromisoformat(start or end), date.fromisoformat(end)) for start, end in pairs]
-    given = metadata.facts.get(STAGE_HOURS)
-    hours = [float((end - start).days) * HOURS_PER_DAY for start, end in days] if given is None else map(float, given)
+    stage_hours = metadata.facts.get(STAGE_HOURS)
+    hours = (
+        [float((end - start).days) * HOURS_PER_DAY for start, end in days]
+        if stage_hours is None
+        else map(float, stage_hours)
+    )
     return tuple(Period(start, end, length) for (start, end), length in zip(days, hours, strict=True))
 
 
@@ -219,19 +230,19 @@ def _days_ahead(
 
     periods: by kind of state, the stages and the periods after them.
     """
-    found = {}
+    days = {}
     for name in names:
         ahead = periods.get(kind_of(name), ())
         if ahead and (at := stage + StateName.parse(name).distance) < len(ahead):
-            found[name] = (ahead[at].start, ahead[at].end)
-    return found
+            days[name] = (ahead[at].start, ahead[at].end)
+    return days
 
 
 def _worthless_water(case: Case, policy: ExternalCuts) -> list[str]:
     """Return a note that water in transit at the end has no value, where the policy has no state for it."""
     arcs = travel_arcs(case.system.hydros)
-    known = {StateName.parse(name) for name in policy.state_names}
-    targets = {name.entity_id for name in known if name.kind == IN_TRANSIT}
+    valued = {StateName.parse(name) for name in policy.state_names}
+    targets = {name.entity_id for name in valued if name.kind == IN_TRANSIT}
     unknown = sorted({arc.downstream_id for arc in arcs} - targets)
     if not unknown:
         return []
@@ -263,7 +274,7 @@ def _notes(policy: ExternalCuts, names: tuple[str, ...], boundary: BoundaryCuts,
             + ", ".join(boundary.dropped)
             + advice * is_ahead
         )
-    has_lags, prices_lags = (INFLOW_LAG in map(kind_of, known) for known in (names, policy.state_names))
+    has_lags, prices_lags = (INFLOW_LAG in map(kind_of, state_names) for state_names in (names, policy.state_names))
     named = [name for name in unvalued if prices_lags or kind_of(name) != INFLOW_LAG]
     if named:
         more = f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
@@ -296,6 +307,6 @@ def _matching_notes(case: Case, hydros: Mapping[int, int], dropped: Iterable[str
 
 
 def _named(names: Iterable[str]) -> str:
-    given = list(names)
-    more = f" and {len(given) - MAX_NAMED} more" if len(given) > MAX_NAMED else ""
-    return ", ".join(given[:MAX_NAMED]) + more
+    listed = list(names)
+    more = f" and {len(listed) - MAX_NAMED} more" if len(listed) > MAX_NAMED else ""
+    return ", ".join(listed[:MAX_NAMED]) + more

@@ -80,14 +80,14 @@ class Policy:
         )
 
     def __repr__(self) -> str:
-        cuts = sum(len(found.intercepts) for found in self.cuts)
+        cuts = sum(len(stage_cuts.intercepts) for stage_cuts in self.cuts)
         return (
             f"<Policy: {self.num_stages} stages, {self.dimension} states, {cuts:,} cuts after {self.iterations} "
             f"iterations, lower bound {money(self.final_lower_bound)} $>"
         )
 
     def _repr_html_(self) -> str:
-        cuts = [len(found.intercepts) for found in self.cuts]
+        cuts = [len(stage_cuts.intercepts) for stage_cuts in self.cuts]
         counts = Counter(prefix_of(name) for name in self.state_names)
         facts = {
             "stages": f"{self.num_stages}",
@@ -146,8 +146,8 @@ class Policy:
         if not len(values):
             return {name: 0.0 for name in self.state_names if kind_of(name) == kind}
         slopes = self.cuts[stage].coefficients[int(values.argmax())]
-        named = zip(self.state_names, slopes.tolist(), strict=True)
-        return {name: -slope * self.cost_scale for name, slope in named if kind_of(name) == kind}
+        slopes_by_name = zip(self.state_names, slopes.tolist(), strict=True)
+        return {name: -slope * self.cost_scale for name, slope in slopes_by_name if kind_of(name) == kind}
 
     def commitment_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
         """Return the value of one more MW of each commitment, in $: a MW in every hour of the stage of delivery.

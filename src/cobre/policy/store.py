@@ -155,17 +155,17 @@ def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:
 
 def _only_in(whose: str, names: Sequence[str], others: Sequence[str], max_named: int = 6) -> list[str]:
     """List the first few names that the others lack, and how many more there are."""
-    own = [name for name in names if name not in set(others)]
-    more = f" and {len(own) - max_named} more" if len(own) > max_named else ""
-    return [f"only in the {whose}: {', '.join(own[:max_named])}{more}"] if own else []
+    missing = [name for name in names if name not in set(others)]
+    more = f" and {len(missing) - max_named} more" if len(missing) > max_named else ""
+    return [f"only in the {whose}: {', '.join(missing[:max_named])}{more}"] if missing else []
 
 
 def check_fit(policy: Policy, study: PreparedStudy) -> None:
     """Raise when the states or the stages are others than the study's."""
     expected = state_names(study)
     if aligned(policy, expected).state_names != expected:
-        mine, its = policy.state_names, expected
-        differences = (*_only_in("policy", mine, its), *_only_in("study", its, mine))
+        stored, required = policy.state_names, expected
+        differences = (*_only_in("policy", stored, required), *_only_in("study", required, stored))
         raise PolicyMismatchError(
             f"the policy has {len(policy.state_names)} state variables, the study {len(expected)} "
             f"({'; '.join(differences)}): it belongs to a study with other plants or another inflow model"
@@ -178,5 +178,5 @@ def check_fit(policy: Policy, study: PreparedStudy) -> None:
 def check_risk_measure(policy: Policy, study: PreparedStudy) -> None:
     """Raise PolicyMismatchError where cuts were made under a plug-in, and the study has another risk measure."""
     if policy.risk_measure != study.risk_plugin:
-        its, own = policy.risk_measure or "that of its case", study.risk_plugin or "that of the case"
-        raise PolicyMismatchError(f"the policy was trained under the risk measure {its}, the study has {own}")
+        trained, simulated = policy.risk_measure or "that of its case", study.risk_plugin or "that of the case"
+        raise PolicyMismatchError(f"the policy was trained under the risk measure {trained}, the study has {simulated}")

@@ -124,34 +124,34 @@ def _policy_end(a: PolicyData, b: PolicyData) -> Iterator[Candidate]:
 
 
 def _metadata(a: PolicyData, b: PolicyData, time: tuple[int, ...], *, is_end: bool) -> Iterator[Candidate]:
-    mine, its = asdict(a.metadata), asdict(b.metadata)
-    for name in mine:
+    metadata_a, metadata_b = asdict(a.metadata), asdict(b.metadata)
+    for name in metadata_a:
         if (name in _NAMED_LATE) is is_end:
-            pairs = _leaves(name, mine[name], its[name])
+            pairs = _leaves(name, metadata_a[name], metadata_b[name])
             yield from ((time, Difference("policy", {"metadata": key}, x, y)) for key, x, y in pairs)
 
 
-def _leaves(key: str, mine: Any, its: Any) -> Iterator[tuple[str, Any, Any]]:
+def _leaves(key: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield the entries of nested mappings that differ: dotted key and both values."""
-    if isinstance(mine, Mapping) and isinstance(its, Mapping):
-        for name in dict.fromkeys((*mine, *its)):
-            yield from _leaves(f"{key}.{name}", mine.get(name), its.get(name))
-    elif mine != its and not _are_both_nan(mine, its):
-        yield key, mine, its
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        for name in dict.fromkeys((*a, *b)):
+            yield from _leaves(f"{key}.{name}", a.get(name), b.get(name))
+    elif a != b and not _are_both_nan(a, b):
+        yield key, a, b
 
 
 def _cuts(a: PolicyData, b: PolicyData) -> Iterator[Candidate]:
-    for stage, (mine, its) in enumerate(zip(a.stages, b.stages, strict=False)):
+    for stage, (cuts_a, cuts_b) in enumerate(zip(a.stages, b.stages, strict=False)):
         stage_id = a.metadata.stage_ids[stage]
-        count = min(len(mine.intercepts), len(its.intercepts))
-        if mine.coefficients.shape[1] == its.coefficients.shape[1]:
-            yield from _numbers(mine, its, count, stage, stage_id, a.metadata.state_names)
-        yield from _flags(mine, its, count, stage, stage_id)
-        if len(mine.intercepts) != len(its.intercepts):
+        count = min(len(cuts_a.intercepts), len(cuts_b.intercepts))
+        if cuts_a.coefficients.shape[1] == cuts_b.coefficients.shape[1]:
+            yield from _numbers(cuts_a, cuts_b, count, stage, stage_id, a.metadata.state_names)
+        yield from _flags(cuts_a, cuts_b, count, stage, stage_id)
+        if len(cuts_a.intercepts) != len(cuts_b.intercepts):
             location = {"stage": stage_id, "entry": "number of cuts"}
             yield (
                 (_AT_THE_END, 1, stage),
-                Difference("cuts", location, len(mine.intercepts), len(its.intercepts)),
+                Difference("cuts", location, len(cuts_a.intercepts), len(cuts_b.intercepts)),
             )
 
 
@@ -159,8 +159,8 @@ def _numbers(
     a: StageCuts, b: StageCuts, count: int, stage: int, stage_id: int, names: tuple[str, ...]
 ) -> Iterator[Candidate]:
     """Find the first cut of a stage, in time, that has another number."""
-    mine, its = _rows(a, count), _rows(b, count)
-    slots, components = np.nonzero(mine.view(np.uint64) != its.view(np.uint64))
+    rows_a, rows_b = _rows(a, count), _rows(b, count)
+    slots, components = np.nonzero(rows_a.view(np.uint64) != rows_b.view(np.uint64))
     if not len(slots):
         return
     first = min(range(len(slots)), key=lambda at: (a.iteration[slots[at]], slots[at], components[at]))
@@ -173,7 +173,7 @@ def _numbers(
         "forward pass": int(a.forward_pass[slot]),
         "component": ("intercept", *names)[component],
     }
-    difference = Difference("cuts", location, float(mine[slot, component]), float(its[slot, component]))
+    difference = Difference("cuts", location, float(rows_a[slot, component]), float(rows_b[slot, component]))
     yield (iteration, _BACKWARD, -stage, slot, component), difference
 
 
@@ -184,24 +184,24 @@ def _rows(cuts: StageCuts, count: int) -> NDArray[np.float64]:
 def _flags(a: StageCuts, b: StageCuts, count: int, stage: int, stage_id: int) -> Iterator[Candidate]:
     """Yield differences in the origin of cuts, and in which of them are active."""
     for order, name in enumerate(("iteration", "forward_pass", "is_active")):
-        mine, its = getattr(a, name)[:count], getattr(b, name)[:count]
-        if len(slots := np.nonzero(mine != its)[0]):
+        flags_a, flags_b = getattr(a, name)[:count], getattr(b, name)[:count]
+        if len(slots := np.nonzero(flags_a != flags_b)[0]):
             slot = int(slots[0])
             location = {"iteration": int(a.iteration[slot]), "stage": stage_id, "cut": slot, "entry": name}
-            yield (_AT_THE_END, 2, stage, order), Difference("cuts", location, int(mine[slot]), int(its[slot]))
+            yield (_AT_THE_END, 2, stage, order), Difference("cuts", location, int(flags_a[slot]), int(flags_b[slot]))
 
 
 def _bounds(a: "pa.Table", b: "pa.Table") -> Iterator[Candidate]:
     """Yield the first iteration that has another number, by each column."""
     iterations = a.column("iteration").to_pylist()
-    mine, its = RowsInMemory(a), RowsInMemory(b)
+    rows_a, rows_b = RowsInMemory(a), RowsInMemory(b)
     for order, column in enumerate(a.column_names):
-        if column in b.column_names and (found := _first_row(mine, its, column)):
-            row, first, second = found
+        if column in b.column_names and (difference := _first_row(rows_a, rows_b, column)):
+            row, first, second = difference
             phase = _FORWARD if column in _OF_FORWARD_PASS else _BOUND
             location = {"iteration": iterations[row], "column": column}
             yield (iterations[row], phase, order), Difference("bounds", location, first, second)
-    yield from _shape("bounds", {}, mine, its, (_AT_THE_END, 0))
+    yield from _shape("bounds", {}, rows_a, rows_b, (_AT_THE_END, 0))
 
 
 def _simulation(a: Mapping[str, RowSource], b: Mapping[str, RowSource]) -> Iterator[Candidate]:
@@ -213,8 +213,8 @@ def _simulation(a: Mapping[str, RowSource], b: Mapping[str, RowSource]) -> Itera
             )
             continue
         for order, column in enumerate(a[name].schema.names):
-            if column in b[name].schema.names and (found := _first_row(a[name], b[name], column)):
-                row, first, second = found
+            if column in b[name].schema.names and (difference := _first_row(a[name], b[name], column)):
+                row, first, second = difference
                 location = {"table": name, "row": row, **_keys(a[name], row), "column": column}
                 yield (_AT_THE_END, 4, number, row, order), Difference("simulation", location, first, second)
         yield from _shape("simulation", {"table": name}, a[name], b[name], (_AT_THE_END, 5, number))
@@ -232,23 +232,23 @@ def _shape(
 
 def _first_row(a: RowSource, b: RowSource, column: str) -> tuple[int, Any, Any] | None:
     """Find the first row, of those that both tables have, with another value in a column."""
-    for start, mine, its in paired_pieces(a, b, column):
-        found = _first_of_piece(mine, its)
-        if found is not None:
-            return start + found[0], *found[1:]
+    for start, piece_a, piece_b in paired_pieces(a, b, column):
+        difference = _first_of_piece(piece_a, piece_b)
+        if difference is not None:
+            return start + difference[0], *difference[1:]
     return None
 
 
 def _first_of_piece(a: "pa.ChunkedArray", b: "pa.ChunkedArray") -> tuple[int, Any, Any] | None:
-    (mine, mine_there), (its, its_there) = (column_values(values) for values in (a, b))
-    if mine.dtype.kind != its.dtype.kind:
-        return 0, str(mine.dtype), str(its.dtype)
-    is_other = (_bits(mine) != _bits(its)) | (mine_there != its_there)
+    (values_a, is_present_a), (values_b, is_present_b) = (column_values(values) for values in (a, b))
+    if values_a.dtype.kind != values_b.dtype.kind:
+        return 0, str(values_a.dtype), str(values_b.dtype)
+    is_other = (_bits(values_a) != _bits(values_b)) | (is_present_a != is_present_b)
     rows = np.nonzero(is_other)[0]
     if not len(rows):
         return None
     row = int(rows[0])
-    values = ((mine, mine_there), (its, its_there))
+    values = ((values_a, is_present_a), (values_b, is_present_b))
     first, second = (array[row].item() if there[row] else None for array, there in values)
     return row, first, second
 
@@ -271,9 +271,9 @@ def _keys(table: RowSource, row: int) -> dict[str, Any]:
 def _notes(a: RunContent, b: RunContent) -> Iterator[str]:
     """Yield settings and versions that may be the reason."""
     for name in ("name", "versions", "config"):
-        for key, mine, its in _leaves(name, a.study.get(name), b.study.get(name)):
-            yield f"{key}: {_setting(mine)} and {_setting(its)}"
-    files = [found for run in (a, b) if isinstance(found := run.study.get("case_files"), dict) and found]
+        for key, value_a, value_b in _leaves(name, a.study.get(name), b.study.get(name)):
+            yield f"{key}: {_setting(value_a)} and {_setting(value_b)}"
+    files = [digests for run in (a, b) if isinstance(digests := run.study.get("case_files"), dict) and digests]
     if len(files) == 2 and (names := differing_files(*files)):
         yield f"files of the case that differ: {', '.join(names)}"
 
@@ -282,9 +282,9 @@ def _setting(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _are_both_nan(mine: object, its: object) -> bool:
-    both = (mine, its)
-    return all(isinstance(value, float) and math.isnan(value) for value in both)
+def _are_both_nan(a: object, b: object) -> bool:
+    values = (a, b)
+    return all(isinstance(value, float) and math.isnan(value) for value in values)
 
 
 def _hex(value: float) -> str:

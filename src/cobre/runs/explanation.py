@@ -122,28 +122,28 @@ class Dictionary:
     def row(self, name: str) -> Meaning:
         """Return the meaning of a row of the LP; cuts and generic constraints are recognised by their names."""
         kind = name.partition("[")[0]
-        if found := _PLANE.match(kind):
-            return Meaning(kind, "production function", "MW", self._entity(PAIR, int(found[1])), _last_index(name))
-        if found := _GENERIC.match(name):
-            return Meaning(kind, f"generic constraint {found[1]}", "", "", None)
+        if match := _PLANE.match(kind):
+            return Meaning(kind, "production function", "MW", self._entity(PAIR, int(match[1])), _last_index(name))
+        if match := _GENERIC.match(name):
+            return Meaning(kind, f"generic constraint {match[1]}", "", "", None)
         if kind.startswith("cut"):
             return Meaning(kind, "cut of the cost-to-go", "$", "", None)
         return self._meaning(name, ROWS)
 
     def _meaning(self, name: str, kinds: Mapping[str, Kind]) -> Meaning:
-        found = _NAME.match(name)
-        kind = kinds.get(found["kind"]) if found else None
-        if found is None or kind is None:
+        match = _NAME.match(name)
+        kind = kinds.get(match["kind"]) if match else None
+        if match is None or kind is None:
             return Meaning(name, name, "", "", None)
-        indices = [int(part) for part in found["indices"].split(",")] if found["indices"] else []
+        indices = [int(part) for part in match["indices"].split(",")] if match["indices"] else []
         entity = self._entity(kind.entities, indices[0]) if kind.entities and indices else ""
         block = indices[-1] if kind.has_block and len(indices) > 1 else None
-        return Meaning(found["kind"], kind.words, kind.unit, entity, block)
+        return Meaning(match["kind"], kind.words, kind.unit, entity, block)
 
     def _entity(self, kind: str, index: int) -> str:
         if kind == PAIR:
-            known = index < len(self._plant_of_pair)
-            return self._entity(HYDRO, self._plant_of_pair[index]) if known else f"units {index}"
+            is_plant = index < len(self._plant_of_pair)
+            return self._entity(HYDRO, self._plant_of_pair[index]) if is_plant else f"units {index}"
         entries = self._entities.get(kind, ())
         if index >= len(entries):
             return f"{_SINGULAR[kind]} number {index}"
@@ -155,8 +155,8 @@ class Dictionary:
 
 
 def _last_index(name: str) -> int | None:
-    found = _NAME.match(name)
-    return int(found["indices"].split(",")[-1]) if found and found["indices"] else None
+    match = _NAME.match(name)
+    return int(match["indices"].split(",")[-1]) if match and match["indices"] else None
 
 
 MAX_PLANTS = 12
@@ -255,12 +255,12 @@ def _find(path: Path) -> Path:
     if not path.is_dir():
         return path
     folder = path / FOLDER if (path / FOLDER).is_dir() else path
-    found = sorted(filter(Path.is_file, folder.glob("*.mps")), key=lambda file: (file.stat().st_mtime, file.name))
-    if not found:
+    files = sorted(filter(Path.is_file, folder.glob("*.mps")), key=lambda file: (file.stat().st_mtime, file.name))
+    if not files:
         raise NothingToExplainError(
             f"{path} has no saved LP: a run saves one in OUT/{FOLDER}/*.mps when a stage cannot be solved"
         )
-    return found[-1]
+    return files[-1]
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -347,8 +347,8 @@ def _inputs(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
     state, inflow = saved.facts.get("state", ()), saved.facts.get("inflow_m3s", ())
     involved = " ".join(_limits(saved, conflict.limits))
     names = [saved.names.hydro(index) for index in range(len(inflow))]
-    chosen = [index for index, name in enumerate(names) if name in involved] or list(range(len(names)))
-    for index in chosen[:MAX_PLANTS]:
+    indices = [index for index, name in enumerate(names) if name in involved] or list(range(len(names)))
+    for index in indices[:MAX_PLANTS]:
         yield f"{names[index]}: starts with {state[index]:.6g} hm3, natural inflow {inflow[index]:.6g} m3/s"
 
 

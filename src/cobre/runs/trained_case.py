@@ -28,8 +28,8 @@ class TrainedCase:
 
     def changes(self, case: Path | None) -> list[str]:
         """Return the files of a case directory that have changed; empty where that is unknown."""
-        now = {} if case is None else file_digests(case)
-        return differing_files(self.files, now) if self.files and now else []
+        digests = {} if case is None else file_digests(case)
+        return differing_files(self.files, digests) if self.files and digests else []
 
     def changes_in_words(self, case: Path | None) -> str:
         """Explain why the run would give another problem now. case: its directory now; None for a case in memory."""
@@ -61,9 +61,9 @@ def changed_case(run: Path) -> str | None:
 
 def named_files(names: list[str]) -> str:
     """List file names for a message: the first few, and how many more there are."""
-    shown, more = ", ".join(names[:MAX_NAMED]), len(names) - MAX_NAMED
+    listed, more = ", ".join(names[:MAX_NAMED]), len(names) - MAX_NAMED
     rest = f" and {more} more" if more > 0 else ""
-    return f"{'changed files' if len(names) > 1 else 'changed file'}: {shown}{rest}"
+    return f"{'changed files' if len(names) > 1 else 'changed file'}: {listed}{rest}"
 
 
 def case_of_run(run: Path) -> TrainedCase | None:
@@ -72,11 +72,11 @@ def case_of_run(run: Path) -> TrainedCase | None:
         facts = read_stored_object(run / STUDY_FILE)
     except (OSError, ValueError):
         return None
-    named, files, overrides, versions = (
+    case_path, files, overrides, versions = (
         facts.get(name) for name in ("case", "case_files", "config_overrides", "versions")
     )
     return TrainedCase(
-        folder=Path(named) if isinstance(named, str) and named else None,
+        folder=Path(case_path) if isinstance(case_path, str) and case_path else None,
         files=files if isinstance(files, dict) else {},
         version=str(versions.get("cobre", "")) if isinstance(versions, dict) else "",
         overrides=overrides if isinstance(overrides, dict) else {},

@@ -105,8 +105,8 @@ class RunView:
 
     def _start(self, event: Event) -> None:
         """Begin a run; a resumed one keeps its earlier iterations, and counts loads of ranks from zero."""
-        kept = self.iterations if event.get("is_resumed") else []
-        fresh = RunView(started=event, iterations=kept, last_time=self.last_time)
+        iterations = self.iterations if event.get("is_resumed") else []
+        fresh = RunView(started=event, iterations=iterations, last_time=self.last_time)
         self.__dict__.update(fresh.__dict__)
 
     def _resume(self, event: Event) -> None:
@@ -168,8 +168,8 @@ class RunView:
     def _bounds_of(self, iterations: Sequence[Event]) -> BoundHistory:
         names = ("lower_bound", "upper_bound", "half_width")
         rows = [[number_of(event.get(name)) for name in names] for event in iterations]
-        whole = [[value for value in row if value is not None] for row in rows if None not in row]
-        lower, upper, half = zip(*whole, strict=True) if whole else ((), (), ())
+        complete_rows = [[value for value in row if value is not None] for row in rows if None not in row]
+        lower, upper, half = zip(*complete_rows, strict=True) if complete_rows else ((), (), ())
         bounds = BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.computed_bound)
         points = (self.last or {}).get("trial_points")
         overstated = number_of(points.get("overstated")) if isinstance(points, Mapping) else None
@@ -183,11 +183,11 @@ class RunView:
     @property
     def computed_bound(self) -> ComputedBound | None:
         """The bound of the stopping rule `upper_bound`; else the cost of the policy, so far or after training."""
-        known, last = self.trained or {}, self.last or {}
-        if number_of(known.get("policy_cost")) is None:
-            known = {**known, **{name: last.get(name) for name in NO_POLICY_COST}}
+        end, last = self.trained or {}, self.last or {}
+        if number_of(end.get("policy_cost")) is None:
+            end = {**end, **{name: last.get(name) for name in NO_POLICY_COST}}
         lower = number_of(last.get("lower_bound"))
-        return ComputedBound.of_run(lower, known, is_exact=self.is_exact, is_risk_averse=self.is_risk_averse)
+        return ComputedBound.of_run(lower, end, is_exact=self.is_exact, is_risk_averse=self.is_risk_averse)
 
     @property
     def gap(self) -> float | None:
@@ -199,8 +199,8 @@ class RunView:
         """The cost of the policy where it has no confidence interval, $: from a single path, no risk measure."""
         if self.computed_bound is not None or self.is_exact or self.is_risk_averse:
             return None
-        found = number_of((self.trained or {}).get("policy_cost"))
-        return found if found is not None else number_of((self.last or {}).get("policy_cost"))
+        cost = number_of((self.trained or {}).get("policy_cost"))
+        return cost if cost is not None else number_of((self.last or {}).get("policy_cost"))
 
     @property
     def path_costs(self) -> PathCosts:
@@ -253,24 +253,24 @@ class RunView:
         """
         if self.iteration_limit is None or self.phase != "training":
             return None
-        now = self.progress or {}
-        spent_s, rest_s = (number_of(now.get(name)) for name in ("elapsed_s", "seconds_left"))
+        progress = self.progress or {}
+        spent_s, rest_s = (number_of(progress.get(name)) for name in ("elapsed_s", "seconds_left"))
         rate = self.iterations_per_s
         if rate is not None and self.last is not None:
             all_left_s = max(0.0, float(self.iteration_limit - self.last["iteration"])) / rate
             return max(rest_s or 0.0, all_left_s - (spent_s or 0.0))
         if spent_s is None or rest_s is None:
             return None
-        later = max(0.0, self.iteration_limit - (number_of(now.get("iteration")) or 1.0))
+        later = max(0.0, self.iteration_limit - (number_of(progress.get("iteration")) or 1.0))
         return rest_s + later * (spent_s + rest_s)
 
     @property
     def estimate_in_words(self) -> str:
         """How long the training was estimated to take: `about 4.5 h on 2 cores for 45 iterations of 200 paths, ...`."""
-        if (found := self.estimate) is None:
+        if (estimate := self.estimate) is None:
             return ""
         names = ("seconds", "cores", "iterations", "forward_passes", "cut_bytes")
-        numbers = [number_of(found.get(name)) for name in names]
+        numbers = [number_of(estimate.get(name)) for name in names]
         seconds, cores, iterations, passes, cut_bytes = (0.0 if number is None else number for number in numbers)
         where = f"{cores:.0f} cores" if cores > 1 else "one core"
         text = f"about {duration_rounded(seconds)} on {where} for {iterations:.0f} iterations of {passes:.0f} paths"
@@ -279,11 +279,11 @@ class RunView:
     @property
     def preparation_in_words(self) -> str:
         """The step before the first iteration: `building the LPs of stages, 37 of 120`."""
-        if (now := self.preparation) is None:
+        if (preparation := self.preparation) is None:
             return ""
-        done, total = number_of(now.get("done")), number_of(now.get("total"))
+        done, total = number_of(preparation.get("done")), number_of(preparation.get("total"))
         parts = f", {done:.0f} of {total:.0f}" if done is not None and total else ""
-        return f"{now.get('step', '')}{parts}"
+        return f"{preparation.get('step', '')}{parts}"
 
     @property
     def progress_in_words(self) -> str:
@@ -296,13 +296,13 @@ class RunView:
         return self._progress_in_words(", {percent:.0f} %")
 
     def _progress_in_words(self, share: str) -> str:
-        now = self.progress
-        if now is None:
+        progress = self.progress
+        if progress is None:
             return ""
-        where = f"{now['pass']} pass" if now.get("pass") in ("forward", "backward") else "lower bound"
-        stage = f", stage {now['stage']}" if "stage" in now else ""
-        done, total = number_of(now.get("solves")) or 0.0, number_of(now.get("total_solves"))
-        head = f"iteration {now.get('iteration')}: "
+        where = f"{progress['pass']} pass" if progress.get("pass") in ("forward", "backward") else "lower bound"
+        stage = f", stage {progress['stage']}" if "stage" in progress else ""
+        done, total = number_of(progress.get("solves")) or 0.0, number_of(progress.get("total_solves"))
+        head = f"iteration {progress.get('iteration')}: "
         if not total:
             return f"{head}{done:,.0f} LPs"
         return f"{head}{where}{stage}{share.format(done=done, total=total, percent=100 * done / total)}"
@@ -368,15 +368,15 @@ def _check_iteration(event: Event) -> None:
         raise TypeError("an iteration has a whole number")
     _check_numbers(event[name] for name in ("iteration", "time", "cuts"))
     _check_numbers(seconds for busy, waiting in event.get("load", ()) for seconds in (busy, waiting))
-    known = [event[name] for name in ("lower_bound", "upper_bound", "half_width", "gap")]
-    known += [event.get(name) for name in ("solves", "policy_gap", *NO_POLICY_COST)]
-    _check_numbers(value for value in known if value is not None)
+    numbers = [event[name] for name in ("lower_bound", "upper_bound", "half_width", "gap")]
+    numbers += [event.get(name) for name in ("solves", "policy_gap", *NO_POLICY_COST)]
+    _check_numbers(value for value in numbers if value is not None)
 
 
 def _check_simulation(event: Event) -> None:
-    known = [event[name] for name in ("mean_cost", "half_width")]
-    known += [event.get(name) for name in ("controlled_mean_cost", "controlled_half_width")]
-    _check_numbers([event["scenarios"], *(value for value in known if value is not None)])
+    numbers = [event[name] for name in ("mean_cost", "half_width")]
+    numbers += [event.get(name) for name in ("controlled_mean_cost", "controlled_half_width")]
+    _check_numbers([event["scenarios"], *(value for value in numbers if value is not None)])
 
 
 def _check_numbers(values: Iterable[Any]) -> None:

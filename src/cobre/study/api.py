@@ -51,22 +51,22 @@ def train(
     case: the directory of a case, or a case in memory (`cobre.load_case`). It is checked before training starts.
     num_workers: processes that share the work; None: this process alone, with its threads. In a process that mpiexec
     or `COBRE_TCP_*` variables make a rank, it is one of the ranks, and every rank gets the result.
-    backend: how workers communicate: local, shm, tcp, mpi or auto. auto: as COBRE_COMM_BACKEND says; otherwise as
-    mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that started this process say; otherwise shm, or local for
-    one process. Or a configuration (`cobre.comm.TcpConfig(...)`, `ShmConfig`, `MpiConfig`, `LocalConfig`) by which this
-    process joins a world whose ranks the caller started; every rank gets the result.
+    backend: how workers communicate: local, shm, tcp, mpi or auto. auto: that of COBRE_COMM_BACKEND; otherwise
+    that of mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that started this process; otherwise shm, or local
+    for one process. Or a configuration (`cobre.comm.TcpConfig(...)`, `ShmConfig`, `MpiConfig`, `LocalConfig`) by which
+    this process joins a world whose ranks the caller started; every rank gets the result.
     comm: a communicator of the caller's, in place of `backend` and `num_workers`: one of `cobre.comm`, or an
     `mpi4py.MPI.Intracomm`. All of its ranks make this call, and get the result. It is never closed here; an exception
     reaches its other ranks as `AbortedError` (`Communicator.give_up`).
     threads: of the LP solver in each worker; None: an equal share of the cores, or one where others started the ranks.
-    iterations: their number, in place of the case's own stopping rules.
+    iterations: their number, in place of the stopping rules of the case.
     config_overrides: settings by dotted name, such as `{"training.tree_seed": 7}`; for directories only.
     progress_callback: called with a `ProgressEvent` for every iteration of every worker; an exception that it raises
     ends the run. Without one, a notebook shows progress by itself, unless `progress` is False.
     warm_start: a policy, or the path of one, whose cuts training begins with.
     checkpoints: a folder for checkpoints, one every `checkpoint_every` iterations. resume: continue from the newest.
-    risk_measure, cut_selection, sampler: objects of your own in place of those of the case, and stopping_rules in
-    addition to its rules: see `cobre.RiskMeasure`, `cobre.CutSelection`, `cobre.Sampler`, `cobre.StoppingRule`. Workers
+    risk_measure, cut_selection, sampler: custom objects that replace those of the case; stopping_rules are added to its
+    rules: see `cobre.RiskMeasure`, `cobre.CutSelection`, `cobre.Sampler`, `cobre.StoppingRule`. Workers
     get copies; the result is the same for all numbers of them. The policy remembers the risk measure.
     time_limit_s: stop after the first iteration that ends after this many seconds; one that lasts five seconds longer
     is dropped, and without a complete one NoIterationError is raised.
@@ -78,8 +78,8 @@ def train(
     `simulate`, `bound` or `run`. A SIGTERM handler of your own is called instead, before this function returns.
 
     Raises InvalidCaseError, which lists what is wrong with the case; StageFailedError for an LP without a solution;
-    CheckpointError where `resume` finds no checkpoint of this problem; PolicyIncompatibleError for a `warm_start` of
-    another system or risk measure; PluginError for an object of yours that returns something invalid; BackendError for
+    CheckpointError if `resume` finds no checkpoint of this problem; PolicyIncompatibleError for a `warm_start` of
+    another system or risk measure; PluginError for a custom object that returns something invalid; BackendError for
     a backend that cannot be used; TypeError or ValueError for a wrong argument. They are the same with workers, with a
     `cobre.comm.launch.WorkerError` as their cause. A worker that dies, or loses contact with the others, is a
     WorkerError.
@@ -126,12 +126,12 @@ def simulate(
 
     policy: one from `train`, or the path of a policy file, its folder or the output directory of a run. One that was
     trained on other data of the same system is simulated, with a warning.
-    scenarios: how many; None: as the case says.
-    num_workers, backend, comm, threads, config_overrides: as in `train`; the rows are the same for all of them. Where
-    others started the ranks, rank 0 alone has the tables.
+    scenarios: their number; None: that of the case.
+    num_workers, backend, comm, threads, config_overrides: as in `train`; the rows are the same for all of them. If
+    others started the ranks, only rank 0 has the tables.
 
     risk_measure: the object with which the policy was trained; without it, a warning says that the problem differs.
-    sampler: an object of your own that draws the scenarios, see `cobre.Sampler`.
+    sampler: a custom object that draws the scenarios, see `cobre.Sampler`.
 
     Raises PolicyIncompatibleError for a policy of another system, PolicyFileError for a file that is no policy, and
     InvalidCaseError, StageFailedError, BackendError and WorkerError as `train` does.

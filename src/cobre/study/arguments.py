@@ -1,6 +1,6 @@
 """Arguments of scripts, checked and normalised before anything is started.
 
-Whole numbers may be those of NumPy; Python's own are passed on.
+NumPy integers are converted to int.
 """
 
 import math
@@ -102,7 +102,7 @@ def training_request(
 
 
 def refuse_overrides(overrides: Overrides | None) -> None:
-    """Raise ValueError for settings given beside a case in memory: they apply when a case is read."""
+    """Raise ValueError for overrides of a case in memory: they apply when a case is read."""
     if overrides:
         raise ValueError(
             "config_overrides apply when a case is read: give the case directory, or pass them to load_case"

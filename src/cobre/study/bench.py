@@ -125,8 +125,8 @@ class Benchmark:
     @property
     def backward_path_s(self) -> float:
         """CPU seconds of all openings of all stages but the first, at the trial points of one path."""
-        known = [cost.backward_s for cost in self.sampled if cost.backward_s is not None]
-        mean = sum(known) / len(known)
+        seconds = [cost.backward_s for cost in self.sampled if cost.backward_s is not None]
+        mean = sum(seconds) / len(seconds)
         return sum(cost.openings * (mean if cost.backward_s is None else cost.backward_s) for cost in self.stages[1:])
 
     def estimate(self, cores: int) -> Estimate:
@@ -225,8 +225,8 @@ class _Round:
         if not self.states:
             self.states.append(np.tile(problem.initial_state, (context.split.total, 1)))
         state, step = self.states[-1], forward_step(context, self.number, stage)
-        given = (step.cuts, step.realisations, step.realisation_index, step.bases)
-        step = Step(stage, *given, basis_index=step.basis_index)  # without a carried basis
+        inputs = (step.cuts, step.realisations, step.realisation_index, step.bases)
+        step = Step(stage, *inputs, basis_index=step.basis_index)  # without a carried basis
         batch = context.solve_paths(Phase.FORWARD, self.number, [step], state, PathOutputs(basis=True))
         self.bases.append(Bases(batch.basis_status[0], batch.basis_cuts[0]))
         chains = context.backward_chains

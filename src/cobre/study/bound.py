@@ -119,8 +119,8 @@ class PolicyBound:
             case _:
                 yield from self._sampled()
         if not bound.is_estimate:
-            most = "" if bound.is_deterministic else f", at most {gap_percent(bound.gap_at_most)}"
-            yield f"gap {gap_percent(bound.gap)} of the lower bound{most}"
+            limit = "" if bound.is_deterministic else f", at most {gap_percent(bound.gap_at_most)}"
+            yield f"gap {gap_percent(bound.gap)} of the lower bound{limit}"
 
     def _sampled(self) -> Iterator[str]:
         bound = self.bound

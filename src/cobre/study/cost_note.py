@@ -71,13 +71,13 @@ def stored_cost_note(folder: Path, case: Case) -> str | None:
 
 def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:
     """Return the share of each penalty in the discounted cost of all scenarios."""
-    whole, sums = 0.0, dict.fromkeys(PENALTIES, 0.0)
+    total, sums = 0.0, dict.fromkeys(PENALTIES, 0.0)
     for rows in costs:
         factors = _numbers(rows, "discount_factor")
-        whole += float(_numbers(rows, "immediate_cost") @ factors)
+        total += float(_numbers(rows, "immediate_cost") @ factors)
         for name in PENALTIES:
             sums[name] += float(_numbers(rows, name) @ factors)
-    return {name: value / whole if whole > 0.0 else 0.0 for name, value in sums.items()}
+    return {name: value / total if total > 0.0 else 0.0 for name, value in sums.items()}
 
 
 def _amounts(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str]) -> dict[int, float]:

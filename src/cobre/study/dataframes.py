@@ -25,8 +25,8 @@ def with_names(table: "pa.Table", facts: Mapping[str, Any]) -> "pa.Table":
 
     for column, (name, values) in _labels(table, facts).items():
         ids = table[column].combine_chunks() if table.num_rows else pa.array([], table[column].type)
-        known = pa.array(list(values), ids.type)
-        positions, texts = _index_in(ids, known), pa.array(values.values())
+        ids_with_names = pa.array(list(values), ids.type)
+        positions, texts = _index_in(ids, ids_with_names), pa.array(values.values())
         if name == STAGE_START:
             labels = texts.cast(pa.timestamp("s")).take(positions)
         else:
@@ -35,11 +35,11 @@ def with_names(table: "pa.Table", facts: Mapping[str, Any]) -> "pa.Table":
     return table
 
 
-def _index_in(ids: "pa.Array", known: "pa.Array") -> "pa.Array":
+def _index_in(ids: "pa.Array", ids_with_names: "pa.Array") -> "pa.Array":
     """Return the position of each id among the known ones; null for others."""
     import pyarrow.compute as pc
 
-    return pc.index_in(ids, value_set=known)
+    return pc.index_in(ids, value_set=ids_with_names)
 
 
 def _labels(table: "pa.Table", facts: Mapping[str, Any]) -> dict[str, tuple[str, dict[int, Any]]]:

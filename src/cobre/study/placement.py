@@ -1,4 +1,4 @@
-"""Where a study runs: in this process, as a rank of a world that others started, or in workers started here."""
+"""Where a study runs: in this process, as a rank of an existing world, or in workers started here."""
 
 import json
 import os
@@ -33,11 +33,6 @@ from cobre.study.arguments import checked_count
 from cobre.study.unchecked_config import UncheckedConfig
 from cobre.text import printable
 
-# Arguments of scripts, checked and normalised before anything is started.
-#
-# Whole numbers may be those of NumPy; what leaves here is Python's own.
-
-
 Value = TypeVar("Value")
 RankFunction = Callable[..., Value]
 """Called with a communicator, the arguments, and `emit`."""
@@ -59,7 +54,7 @@ _PRELOAD = ("cobre.study.preload",)
 
 @dataclass(frozen=True, slots=True)
 class WorldRequest:
-    """Requested parallelism. workers, threads (of each worker): None lets Cobre choose.
+    """Requested parallelism. workers, threads (per worker): None lets Cobre choose.
 
     backend: a name, or a configuration by which this process joins a world that its caller started.
     comm: a communicator of the caller (see `cobre.comm.factory.borrowed`), in place of a backend and of workers.
@@ -94,9 +89,9 @@ class Placement:
     """The backend by name, the number of workers to start, and the threads of each.
 
     size None: this process was started as a rank, and the backend knows the size. `Placement("shm", 4)` starts four.
-    reason: for the number of workers and threads, where Cobre chose it.
-    config: how this process joins its world; None: by its environment variables. comm: the communicator of the caller,
-    in place of all these.
+    reason: for the number of workers and threads, if Cobre chose it.
+    config: how this process joins its world; None: by its environment variables. comm: the caller's communicator, which
+    replaces all these.
     """
 
     backend: str
@@ -222,40 +217,41 @@ def run_in(
 ) -> list[Value]:
     """Call `function(comm, *args, emit)` on every rank; return the values of the ranks that this process started.
 
-    function: or its name, `module:function`, which only the ranks import. emit: called in this process with the events
-    of rank 0. In a joined world the list has only the value of this rank. A communicator of the caller stays open.
+    function: a callable, or its name `module:function`, which only the ranks import. emit: called in this process with
+    the events of rank 0. In a joined world the list has only the value of this rank. A communicator of the caller stays
+    open.
     """
     if placement.is_joined:
-        with _joined(placement) as comm:
-            return [_imported(function)(comm, *args, emit if comm.rank == 0 else no_events)]
+        with _join(placement) as comm:
+            return [_resolve(function)(comm, *args, emit if comm.rank == 0 else no_events)]
     if placement.backend == "local":
         with create_communicator(LocalConfig()) as comm:
-            return [_imported(function)(comm, *args, emit)]
+            return [_resolve(function)(comm, *args, emit)]
     return launch.run(
         _on_rank,
         placement.size or 1,
         placement.backend,
         args=(function, args),
-        environment=_tuning(os.environ),
-        output=_forward,
+        environment=_forwarded_variables(os.environ),
+        output=_print_escaped,
         on_message=lambda _, line: emit(json.loads(line)),
         forward_signals=_FORWARDED_SIGNALS,
         preload=_PRELOAD,
     )
 
 
-def _joined(placement: Placement) -> AbstractContextManager[Backend]:
+def _join(placement: Placement) -> AbstractContextManager[Backend]:
     if placement.comm is not None:
         return borrowed(placement.comm)
     return create_communicator(placement.backend if placement.config is None else placement.config)
 
 
-def _forward(rank: int, stream: str, text: str) -> None:
+def _print_escaped(rank: int, stream: str, text: str) -> None:
     """Print a worker's output with control characters escaped: it may quote the case."""
     launch.forward(rank, stream, printable(text))
 
 
-def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
+def _forwarded_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Select the variables for timeouts and tuning; the launcher sets those of ranks."""
     endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES", "_RANKS_PER_HOST", "_RING_BYTES", "_RING_PORTS")
     return {
@@ -264,10 +260,10 @@ def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _on_rank(comm: Backend, function: RankFunction[Value] | str, args: tuple[Any, ...]) -> Value:
-    return _imported(function)(comm, *args, _emit_to_parent if comm.rank == 0 else no_events)
+    return _resolve(function)(comm, *args, _emit_to_parent if comm.rank == 0 else no_events)
 
 
-def _imported(function: RankFunction[Value] | str) -> RankFunction[Value]:
+def _resolve(function: RankFunction[Value] | str) -> RankFunction[Value]:
     resolved: RankFunction[Value] = resolve_name(function) if isinstance(function, str) else function
     return resolved
 
@@ -293,9 +289,6 @@ def _joined_backend(kind: BackendKind, environ: Mapping[str, str]) -> BackendKin
         return kind
     required = {BackendKind.TCP: variables.REQUIRED_BY_TCP, BackendKind.SHM: variables.REQUIRED_BY_SHM}.get(kind, ())
     return kind if any(environ.get(name) for name in required) else None
-
-
-# Errors of workers, raised as if the study ran in this process.
 
 
 @contextmanager

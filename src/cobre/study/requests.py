@@ -1,4 +1,4 @@
-"""Requests to the ranks of a study. Light to import, for the process that starts them."""
+"""Requests to the ranks of a study. Cheap to import in the launching process."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent:
-    """An iteration, as a `progress_callback` gets it: once per worker, in the order of the iterations.
+    """An iteration of one worker, the argument of a `progress_callback`; iterations are in order.
 
-    lower_bound, upper_bound, half_width: $; the upper bound is the mean of the sampled paths. policy_cost: $, with half
-    of its 95 % confidence interval; None if it is not known. gap: from the lower bound to the cost of the policy,
+    lower_bound, upper_bound, half_width: $; the upper bound is the mean of the sampled paths. policy_cost: $, with the
+    half-width of its 95 % confidence interval; None if unknown. gap: from the lower bound to the cost of the policy,
     else to the upper bound, relative to the lower bound; None under a risk measure where only that mean is known.
     cuts: of each stage, inactive ones included. elapsed_s: since training began. busy_s, waiting_s: of this worker in
     this iteration.
@@ -54,13 +54,13 @@ class TrainingResult:
     """Result of `cobre.train`: the policy, the bounds of every iteration, and why training ended. Money is $.
 
     history: one `IterationRecord` per iteration, those before a resumed checkpoint included.
-    stop_reason: why training ended, in words; stop_kind: for programs.
+    stop_reason: why training ended, as text; stop_kind: machine-readable.
     digest: SHA-256 over all bounds and cuts: equal digests are equal results, to the last bit.
     training_seconds: wall time. warnings: about the case and the run. workers: the ranks that took part.
     shared_bytes: memory that the ranks of a node share; saved_bytes: what sharing saves.
-    bound: what the stopping rule `upper_bound` found, as in bound.json; None if it did not run.
-    policy_cost: what the policy costs, with half of its 95 % confidence interval and the number of paths (0: all, on a
-    tree); None if the paths of training do not tell, such as under a risk measure with risk_weighted_share 0.
+    bound: the bound of the stopping rule `upper_bound`, as in bound.json; None if it did not run.
+    policy_cost: cost of the policy, with the half-width of its 95 % confidence interval and the number of paths (0:
+    all, on a tree); None if training cannot estimate it, such as under a risk measure with risk_weighted_share 0.
 
     >>> result = cobre.train("examples/two_reservoirs", iterations=3)
     >>> result.iterations, result.lower_bound <= result.upper_bound
@@ -104,27 +104,27 @@ class TrainingResult:
     def gap(self) -> float | None:
         """From the lower bound to the cost of the policy, else to the upper bound, relative to the lower bound.
 
-        As in summary.json: to the bound of the rule `upper_bound` where that ran; None under a risk measure where only
-        the mean of sampled paths is known.
+        As in summary.json: to the bound of the rule `upper_bound` if that ran; None under a risk measure if only the
+        mean of sampled paths is known.
         """
         return self._bound_history.gap
 
     @property
     def policy_gap(self) -> float | None:
-        """From the lower bound to the cost of the policy, relative to the bound; None if that is not known."""
+        """From the lower bound to the cost of the policy, relative to the bound; None if unknown."""
         return None if self.policy_cost is None else relative_gap(self.lower_bound, self.policy_cost)
 
     @property
     def verdict(self) -> ConvergenceVerdict | None:
-        """Whether training has converged, as far as the bounds say; None if they say nothing."""
+        """Whether training has converged, judged by the bounds; None if they are inconclusive."""
         return verdict(self._bound_history, is_interrupted=self.stop_kind.is_interruption)
 
     @property
     def computed_bound(self) -> ComputedBound | None:
         """The bound of the stopping rule `upper_bound`, else the sampled cost of the policy; None without either."""
-        known = {name: getattr(self, name) for name in ("stop_kind", "bound", *NO_POLICY_COST)}
+        end = {name: getattr(self, name) for name in ("stop_kind", "bound", *NO_POLICY_COST)}
         is_exact = self.history[-1].is_exact
-        return ComputedBound.of_run(self.lower_bound, known, is_exact=is_exact, is_risk_averse=self.is_risk_averse)
+        return ComputedBound.of_run(self.lower_bound, end, is_exact=is_exact, is_risk_averse=self.is_risk_averse)
 
     @property
     def _bound_history(self) -> BoundHistory:
@@ -177,13 +177,13 @@ class TrainingResult:
         return training_html(self)
 
     def __repr__(self) -> str:
-        last, found = self.history[-1], self.computed_bound
+        last, computed = self.history[-1], self.computed_bound
         costs = PathCosts(last.is_exact, self.is_risk_averse)
         kind = costs.label if costs.is_bound else NOT_A_BOUND
         upper = f"{costs.name} {money(last.upper_bound)} ± {money(last.half_width)} $ ({kind})"
-        if found is not None:
-            spread = f" ± {money(found.half_width)}" if found.confidence else ""
-            upper = f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $, gap {gap_percent(found.gap)}"
+        if computed is not None:
+            spread = f" ± {money(computed.half_width)}" if computed.confidence else ""
+            upper = f"{BOUND_NAMES[computed.method]} {money(computed.value)}{spread} $, gap {gap_percent(computed.gap)}"
         return (
             f"<TrainingResult: {self.iterations} iterations, lower bound {money(last.lower_bound)} $, "
             f"{upper}, {self.stop_reason}>"
@@ -196,9 +196,9 @@ class SimulationResult:
 
     tables: Arrow tables by name (costs, hydros, thermals, buses, ...), on rank 0; columns carry their units.
     scenario_costs: total cost of each scenario. mean_cost, std_cost: over the scenarios.
-    controlled_mean_cost, controlled_half_width: the mean without the luck of the draw, which has the same expectation
-    and a narrower 95 % confidence interval (table `scenario_costs` has it by scenario); None if scenarios are not
-    drawn from the openings, are fewer than 30, or where the interval would not be narrower.
+    controlled_mean_cost, controlled_half_width: a variance-reduced mean (control variate on the openings drawn), with
+    the same expectation and a narrower 95 % confidence interval (by scenario in the table `scenario_costs`); None if
+    scenarios are not drawn from the openings, are fewer than 30, or if the interval would not be narrower.
     digest: SHA-256 over all rows. seconds: wall time. warnings: about the case and the policy.
 
     >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
@@ -219,7 +219,7 @@ class SimulationResult:
     solver: SolveStatistics = field(default_factory=SolveStatistics)  # work of all ranks' solvers
     controlled_mean_cost: float | None = None
     controlled_half_width: float | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)  # dates and names, as study.json has them
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)  # dates and names as in study.json
 
     @property
     def half_width(self) -> float:
@@ -228,7 +228,7 @@ class SimulationResult:
 
     @property
     def cost_note(self) -> str | None:
-        """A sentence when penalties and deficit are most of the cost; else None."""
+        """A sentence if penalties and deficit are most of the cost; else None."""
         from cobre.study.cost_note import cost_note
 
         return cost_note(lambda name, columns: [self.table(name).select(list(columns))])
@@ -248,7 +248,7 @@ class SimulationResult:
 
         quantity: storage, inflow, turbined, spillage, outflow, hydro_generation, thermal_generation,
         non_controllable_generation, curtailment, deficit, load, line_flow, spot_price, water_value, ... (an unknown one
-        names them all). entity: the id of a plant, bus or line; without it all are added up.
+        names them all). entity: the id of a plant, bus or line; None: the sum of all.
         """
         library("matplotlib")
         from cobre.report.figures import plot_fan
@@ -259,8 +259,8 @@ class SimulationResult:
     def plot(self, table: str, column: str, entity: int | None = None) -> "Figure":
         """Draw percentiles over scenarios, by stage, of a column of a table, such as `plot("hydros", "spillage_m3s")`.
 
-        Energy and cost are added over blocks, other numbers averaged. entity: the id of a plant, bus or line; without
-        it all are added up, where that means something. See `plot_fan` for quantities with names.
+        Energy and cost are added over blocks, other numbers averaged. entity: the id of a plant, bus or line; None:
+        the sum of all, if that is meaningful. See `plot_fan` for quantities with names.
         """
         library("matplotlib", "[plots]")
         from cobre.report.figures import plot_table
@@ -275,8 +275,8 @@ class SimulationResult:
     def to_pandas(self, name: str = "costs") -> Any:
         """Return one of the tables as a pandas DataFrame, with names and dates: `result.to_pandas("hydros")`.
 
-        `hydro_name`, `bus_name`, ... stand beside the ids of entities, `stage_start` beside `stage_id`; `to_arrow` has
-        the ids alone.
+        `hydro_name`, `bus_name`, ... follow the ids of entities, `stage_start` follows `stage_id`; `to_arrow` returns
+        only the ids.
         """
         return as_pandas(with_names(self.table(name), self.facts))
 
@@ -301,12 +301,3 @@ class SimulationResult:
             f"<SimulationResult: {len(self.scenario_costs)} scenarios, mean cost {money(self.mean_cost)} "
             f"± {money(self.half_width)} $, tables {', '.join(self.tables)}>"
         )
-
-
-# Tables for the libraries that people analyse with. None of them is needed to install Cobre.
-
-
-# Dates and names of a case as plain values: what a reader of results needs to know without the case.
-
-
-# `cobre.system_map`: the map of a case, for notebooks.

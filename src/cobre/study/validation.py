@@ -8,7 +8,7 @@ from cobre.core.case import Case
 from cobre.core.file_names import CONFIG_FILE
 from cobre.io.case import format_of, read_case
 from cobre.io.case_folder.case_files import conversion_in_words, read_conversion
-from cobre.io.decoding.format_version import FormatSeen
+from cobre.io.decoding.format_version import RecognisedFormat
 from cobre.io.findings import NO_OPTIONS, Finding, Findings, Layer, error_code, label, lines_of
 from cobre.io.policies.policy_file import PolicyFileError
 from cobre.io.saving.case_writer import checked_case
@@ -41,9 +41,11 @@ class ValidationReport:
     conversion: the deck that a bridge made the case from; None for other cases.
     """
 
-    def __init__(self, path: str, findings: Findings, seen: FormatSeen | None, *, is_directory: bool = True) -> None:
+    def __init__(
+        self, path: str, findings: Findings, case_format: RecognisedFormat | None, *, is_directory: bool = True
+    ) -> None:
         self.path = path
-        self.format = seen
+        self.format = case_format
         self.errors: tuple[Finding, ...] = tuple(findings.errors)
         self.warnings: tuple[Finding, ...] = tuple(findings.warnings)
         self.conversion = read_conversion(Path(path)) if is_directory else None
@@ -64,7 +66,7 @@ class ValidationReport:
 
     def findings(self) -> dict[str, Any]:
         """Return `valid`, `errors` and `warnings` as `cobre.io.validate` has them."""
-        errors, warnings = ([_peer_fields(finding) for finding in found] for found in (self.errors, self.warnings))
+        errors, warnings = ([_peer_fields(finding) for finding in listed] for listed in (self.errors, self.warnings))
         return {"valid": not errors, "errors": errors, "warnings": warnings}
 
     def text(self, options: Mapping[str, str] = NO_OPTIONS) -> str:
@@ -113,7 +115,7 @@ def validate(path: Case | str | Path, config_overrides: Overrides | None = None)
     >>> bool(report), len(report.errors)
     (True, 0)
     """
-    findings, formats = Findings(), list[FormatSeen]()
+    findings, formats = Findings(), list[RecognisedFormat]()
     if isinstance(path, Case):
         refuse_overrides(config_overrides)
         case = checked_case(path, findings)
@@ -132,8 +134,8 @@ def validate(path: Case | str | Path, config_overrides: Overrides | None = None)
         except (BoundaryMismatchError, PolicyFileError) as error:
             findings.add(BOUNDARY_MISMATCH, CONFIG_FILE, (), "policy.boundary", reason=str(error))
     if isinstance(path, Case):
-        seen = FormatSeen(path.format_version, "format_version of the case")
-        return ValidationReport(path.name, findings, seen, is_directory=False)
+        case_format = RecognisedFormat(path.format_version, "format_version of the case")
+        return ValidationReport(path.name, findings, case_format, is_directory=False)
     return ValidationReport(str(path), findings, formats[0] if formats else format_of(path))
 
 

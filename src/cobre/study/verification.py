@@ -64,10 +64,10 @@ class Bits:
         """Describe the first difference; empty if there is none."""
         for name in ("lower_bounds", "upper_bounds"):
             pairs = zip(getattr(self, name), getattr(recorded, name), strict=False)
-            for iteration, (mine, known) in enumerate(pairs, 1):
-                if mine != known:
+            for iteration, (bound, recorded_bound) in enumerate(pairs, 1):
+                if bound != recorded_bound:
                     label = name.removesuffix("s").replace("_", " ")
-                    return f"{label} of iteration {iteration} is {_shown(mine)}, recorded {_shown(known)}"
+                    return f"{label} of iteration {iteration} is {_shown(bound)}, recorded {_shown(recorded_bound)}"
         if self.training != recorded.training:
             return (
                 f"all bounds are equal, but cuts differ: digest {self.training[:16]}, recorded {recorded.training[:16]}"
@@ -116,10 +116,10 @@ def known_bits() -> dict[str, Bits]:
     by_library = _record().get(str(ARITHMETIC), {})
     stored = by_library.get(lp_library())
     if stored is None:
-        known = ", ".join(by_library) or "nothing"
+        recorded = ", ".join(by_library) or "nothing"
         raise NotVerifiedError(
-            f"no digests are recorded for arithmetic {ARITHMETIC} with {lp_library()} (recorded: {known}): install a "
-            "recorded version, or record this one with `cobre verify --record` after checking its results"
+            f"no digests are recorded for arithmetic {ARITHMETIC} with {lp_library()} (recorded: {recorded}): install "
+            "a recorded version, or record this one with `cobre verify --record` after checking its results"
         )
     return {name: Bits.of(content) for name, content in stored.items()}
 
@@ -165,8 +165,8 @@ def run_example(example: str, environ: Mapping[str, str]) -> Bits:
 
 def _environment(changes: Mapping[str, str]) -> dict[str, str]:
     """Return this environment without the variables that would make a child join a run as a rank."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COBRE_")}
-    return {**kept, **changes}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("COBRE_")}
+    return {**variables, **changes}
 
 
 def _bits(summary: Mapping[str, Any], output: Path) -> Bits:

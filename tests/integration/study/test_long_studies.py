@@ -10,7 +10,7 @@ from cobre.study.preparation.on_ranks import ReadyStudy, as_case
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 from cobre.study.requests import TrainingRequest
-from cobre.study.training.iteration_progress import FIRST_ESTIMATE_S, LONG_STUDY_SOLVES, PILOT_SOLVES, Pilot
+from cobre.study.training.iteration_progress import FIRST_ESTIMATE_S, LONG_STUDY_SOLVES, PILOT_SOLVES, DurationEstimator
 from cobre.study.training.stop_request import StopRequest
 from cobre.study.training.train import train_study
 
@@ -56,19 +56,19 @@ def test_long_study_estimates_its_duration_early_without_changing_bits():
 
 
 def test_long_forward_pass_gives_an_estimate_before_the_backward_pass():
-    pilot = Pilot(total=1000, forward=500, cores=2, iterations=50, forward_passes=4, cut_bytes=8)
-    assert pilot.estimate(FIRST_ESTIMATE_S, PILOT_SOLVES - 1) is None
-    assert pilot.estimate(FIRST_ESTIMATE_S - 1.0, 100) is None
-    assert pilot.estimate(20.0, 100)["seconds"] == 50 * 1000 * 0.2
-    assert pilot.estimate(30.0, 150) is None
-    assert pilot.estimate(60.0, 500) is None
-    assert pilot.estimate(70.0, 600)["seconds"] == 50 * 1000 * 0.1
-    assert pilot.estimate(80.0, 700) is None
+    estimator = DurationEstimator(total=1000, forward=500, cores=2, iterations=50, forward_passes=4, cut_bytes=8)
+    assert estimator.estimate(FIRST_ESTIMATE_S, PILOT_SOLVES - 1) is None
+    assert estimator.estimate(FIRST_ESTIMATE_S - 1.0, 100) is None
+    assert estimator.estimate(20.0, 100)["seconds"] == 50 * 1000 * 0.2
+    assert estimator.estimate(30.0, 150) is None
+    assert estimator.estimate(60.0, 500) is None
+    assert estimator.estimate(70.0, 600)["seconds"] == 50 * 1000 * 0.1
+    assert estimator.estimate(80.0, 700) is None
 
 
 def test_backward_estimate_counts_only_its_lps():
-    pilot = Pilot(total=1000, forward=100, cores=2, iterations=50, forward_passes=4, cut_bytes=8)
-    assert pilot.estimate(5.0, 99) is None
-    assert pilot.estimate(10.0, 110) is None
-    assert pilot.estimate(11.0, 109 + PILOT_SOLVES) is None
-    assert pilot.estimate(12.0, 110 + PILOT_SOLVES)["seconds"] == 50 * 1000 * 2.0 / PILOT_SOLVES
+    estimator = DurationEstimator(total=1000, forward=100, cores=2, iterations=50, forward_passes=4, cut_bytes=8)
+    assert estimator.estimate(5.0, 99) is None
+    assert estimator.estimate(10.0, 110) is None
+    assert estimator.estimate(11.0, 109 + PILOT_SOLVES) is None
+    assert estimator.estimate(12.0, 110 + PILOT_SOLVES)["seconds"] == 50 * 1000 * 2.0 / PILOT_SOLVES

@@ -54,8 +54,9 @@ def test_case_directory_is_refused_as_output(case):
     before = files(case)
     done = cobre("run", case, "-o", f"{case}/system/..", "--iterations", 1, *FAST)
     assert done.returncode == 5
-    assert f"is the case directory, whose files would mix with results: choose another --output, such as {case}/" in (
-        done.stderr
+    assert (
+        f"is the case directory; results would be mixed with its files: choose another --output, such as {case}/"
+        in (done.stderr)
     )
     assert files(case) == before
 

@@ -120,10 +120,10 @@ def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | N
     return sum_by_phase(parts)
 
 
-# Where the simulated mean differs from the cost of the policy by more than chance explains.
+# Note on a simulated mean that differs significantly from the policy cost.
 
 MIN_COMPARED = 30
-"""Scenarios from which on the interval of their mean is compared with that of the policy's cost."""
+"""Smallest number of scenarios whose mean is compared with the policy cost."""
 
 
 def _simulation_note(ready: ReadyStudy, summary: RunSummary, simulation: SimulationResult) -> str | None:
@@ -148,24 +148,26 @@ def _reason(ready: ReadyStudy, simulation: SimulationResult, cost: float, half_w
     """Explain the difference by the settings and the controlled mean."""
     config = ready.study.case.config
     source = config.simulation.scenario_source or config.training.scenario_source
-    mean, its_half_width = simulation.controlled_mean_cost, simulation.controlled_half_width
+    mean, controlled_half_width = simulation.controlled_mean_cost, simulation.controlled_half_width
     if not source.is_in_sample:
         return (
-            "scenarios are not drawn from the openings of training, and the policy knows these alone; more openings "
-            "bring the two together"
+            "scenarios are not drawn from the openings of training, the only ones that the policy is trained on; more "
+            "openings bring the two together"
         )
-    if mean is None or its_half_width is None:
-        return "scenarios are drawn from the same openings, but few of them bear most of the spread; simulate more"
-    if abs(mean - cost) <= math.hypot(half_width, its_half_width):
-        luck = "dearer" if simulation.mean_cost > cost else "cheaper"
+    if mean is None or controlled_half_width is None:
+        return "scenarios are drawn from the same openings, but a few of them cause most of the spread; simulate more"
+    if abs(mean - cost) <= math.hypot(half_width, controlled_half_width):
+        drawn = "more expensive" if simulation.mean_cost > cost else "cheaper"
         return (
-            f"chance drew {luck} openings than the average; controlled for the openings drawn the mean is "
+            f"the openings drawn were {drawn} than average; corrected for this, the mean is "
             f"{percent(abs(mean - cost) / gap_scale(cost))} from that cost, which the intervals explain"
         )
-    cuts = "" if config.simulation.cut_set == "all" else "; the simulation uses active cuts alone, another policy"
+    cuts = (
+        "" if config.simulation.cut_set == "all" else "; the simulation uses active cuts only, which is another policy"
+    )
     return (
-        f"the openings that they drew do not explain it, controlled for them the mean is still {_offset(mean, cost)} "
-        f"it{cuts}. Rare scenarios far dearer than the rest do that: simulate more of them, or train longer"
+        f"the openings drawn do not explain it: corrected for them, the mean is still {_offset(mean, cost)} it{cuts}. "
+        "A few very expensive scenarios can cause this: simulate more scenarios, or train longer"
     )
 
 

@@ -39,9 +39,9 @@ class Expected:
 
 def expected_numbers(study: ResolvedStudy, noise: NoiseModel) -> Expected:
     """Average over the openings of each stage; inflows depend on the expected inflows before."""
-    drawn = [noise.realise(stage, openings) for stage, openings in enumerate(noise.openings)]
-    availability = [draw.availability.mean(axis=0) for draw in drawn]
-    loads = [draw.load_mw.mean(axis=0) for draw in drawn]
+    realisations = [noise.realise(stage, openings) for stage, openings in enumerate(noise.openings)]
+    availability = [draw.availability.mean(axis=0) for draw in realisations]
+    loads = [draw.load_mw.mean(axis=0) for draw in realisations]
     parts = [_of_stage(study.topology, *of) for of in zip(study.stages, loads, availability, strict=True)]
     load, capacity, must_run, line_in, line_out = (np.array(part) for part in zip(*parts, strict=True))
     return Expected(
@@ -53,7 +53,7 @@ def expected_numbers(study: ResolvedStudy, noise: NoiseModel) -> Expected:
         must_run_mw=must_run,
         line_in_mw=line_in,
         line_out_mw=line_out,
-        inflow_m3s=_expected_inflow(noise, [draw.inflow_m3s.mean(axis=0) for draw in drawn]),
+        inflow_m3s=_expected_inflow(noise, [draw.inflow_m3s.mean(axis=0) for draw in realisations]),
     )
 
 
@@ -81,10 +81,10 @@ def _of_stage(topology: Topology, stage: StageData, load: Floats, availability: 
     return load * (stage.bus.load_factor @ share), capacity, must_run, line_in, line_out
 
 
-def _expected_inflow(noise: NoiseModel, own: list[NDArray[np.float64]]) -> Floats:
+def _expected_inflow(noise: NoiseModel, means: list[NDArray[np.float64]]) -> Floats:
     """Return inflows by stage: the mean over openings plus the terms of the expected inflows before."""
     lags, inflows = noise.initial_lags.copy(), []
-    for stage, mean in enumerate(own):
+    for stage, mean in enumerate(means):
         inflow = mean + noise.lag_inflow(stage, lags[None])[0]
         inflows.append(inflow)
         lags = noise.next_lags(stage, lags, inflow)

@@ -278,13 +278,19 @@ def range_of_prices(case: Case, expected: Expected, findings: Findings) -> None:
     prices = [(value, location) for value, location in _prices(case, expected) if value > 0]
     if not prices:
         return
-    (least, cheap), (most, dear) = min(prices), max(prices)
-    if most > WIDEST_RANGE * least:
-        facts = {"least": _plain(least), "cheap": cheap, "most": _plain(most), "dear": dear, "value": most / least}
+    (lowest, cheap), (highest, dear) = min(prices), max(prices)
+    if highest > WIDEST_RANGE * lowest:
+        facts = {
+            "least": _price_text(lowest),
+            "cheap": cheap,
+            "most": _price_text(highest),
+            "dear": dear,
+            "value": highest / lowest,
+        }
         findings.add(RANGE_OF_COSTS, entities.PENALTIES_FILE, (), "", **facts)
 
 
-def _plain(amount: float) -> str:
+def _price_text(amount: float) -> str:
     """Return a price without an exponent, unless it is tiny."""
     return f"{amount:,.2f}" if amount >= 0.01 else f"{amount:.2g}"
 
@@ -344,14 +350,14 @@ def minimum_outflows(case: Case, expected: Expected, findings: Findings) -> None
     """Warn of a minimum outflow beyond what arrives and what is stored there or upstream."""
     study_stages = expected.study.stages
     demanded = np.array([stage.hydro.min_outflow_m3s @ (stage.hours / stage.hours.sum()) for stage in study_stages])
-    least = _mean(expected, demanded)
+    minimum = _mean(expected, demanded)
     downstream = expected.topology.downstream
     river = _accumulated(downstream, _mean(expected, expected.inflow_m3s))
     stored = _accumulated(downstream, expected.study.initial_storage_hm3)
     stored_m3s = stored / (HM3_PER_M3S_HOUR * expected.hours.sum())
-    is_short = (least > 0.0) & (least > np.maximum(river, 0.0) + stored_m3s) & ~_fed_from_elsewhere(expected)
+    is_short = (minimum > 0.0) & (minimum > np.maximum(river, 0.0) + stored_m3s) & ~_fed_from_elsewhere(expected)
     for position in np.flatnonzero(is_short):
-        facts = {"value": least[position], "river": river[position], "stored": stored_m3s[position]}
+        facts = {"value": minimum[position], "river": river[position], "stored": stored_m3s[position]}
         subject = named("hydro", case.system.hydros[position])
         findings.add(OUTFLOW_OUT_OF_REACH, entities.HYDROS, subject, "outflow.min_outflow_m3s", **facts)
 
@@ -368,21 +374,23 @@ def minimums_out_of_service(case: Case, expected: Expected, findings: Findings) 
     not_there = np.array([~(stage.hydro.is_active | stage.hydro.is_filling) for stage in study_stages])
     idle = np.array([~stage.hydro.is_active for stage in study_stages])
     group_hydro = expected.topology.group_hydro
-    least = np.array([stage.hydro.min_outflow_m3s.max(axis=1) for stage in study_stages])
-    _warn_of_charges(case, expected, OUTFLOW, np.where(not_there, least, 0.0), PLANT_BOUNDS, findings)
+    minimums = np.array([stage.hydro.min_outflow_m3s.max(axis=1) for stage in study_stages])
+    _warn_of_charges(case, expected, OUTFLOW, np.where(not_there, minimums, 0.0), PLANT_BOUNDS, findings)
     for name in OF_MACHINES:
-        least = np.array([getattr(stage.hydro, name).max(axis=1) for stage in study_stages])
-        _warn_of_charges(case, expected, name, np.where(idle, least, 0.0), PLANT_BOUNDS, findings)
+        minimums = np.array([getattr(stage.hydro, name).max(axis=1) for stage in study_stages])
+        _warn_of_charges(case, expected, name, np.where(idle, minimums, 0.0), PLANT_BOUNDS, findings)
         groups = [getattr(stage.group, name).max(axis=1) for stage in study_stages]
-        least = np.array([np.bincount(group_hydro, values, idle.shape[1]) for values in groups])
-        _warn_of_charges(case, expected, name, np.where(idle, least, 0.0), GROUP_BOUNDS, findings)
+        minimums = np.array([np.bincount(group_hydro, values, idle.shape[1]) for values in groups])
+        _warn_of_charges(case, expected, name, np.where(idle, minimums, 0.0), GROUP_BOUNDS, findings)
 
 
-def _warn_of_charges(case: Case, expected: Expected, name: str, least: Floats, bounds: str, findings: Findings) -> None:
+def _warn_of_charges(
+    case: Case, expected: Expected, name: str, minimums: Floats, bounds: str, findings: Findings
+) -> None:
     """Warn of each plant with a minimum in stages in which it is out of service; least: T x N, 0 in service."""
-    for position in np.flatnonzero((least > 0.0).any(axis=0)).tolist():
-        ids = [expected.stage_id(stage) for stage in np.flatnonzero(least[:, position] > 0.0).tolist()]
-        facts = {"value": least[:, position].max(), "stages": stages(ids), "bounds": bounds}
+    for position in np.flatnonzero((minimums > 0.0).any(axis=0)).tolist():
+        ids = [expected.stage_id(stage) for stage in np.flatnonzero(minimums[:, position] > 0.0).tolist()]
+        facts = {"value": minimums[:, position].max(), "stages": stages(ids), "bounds": bounds}
         findings.add(
             MINIMUM_OUT_OF_SERVICE, entities.HYDROS, named("hydro", case.system.hydros[position]), name, **facts
         )
@@ -507,13 +515,13 @@ RULES: tuple[Rule, ...] = (*NAME_RULES, *ADEQUACY_RULES, *WATER_RULES, *PRICE_RU
 
 def check_generic_numbers(case: Case, findings: Findings) -> None:
     """Add an error for each generic constraint with a number that is divided by 0, or beyond 1e20, in some stage."""
-    found: dict[tuple[Subject, str, str, str], set[int]] = {}
+    stages_by_finding: dict[tuple[Subject, str, str, str], set[int]] = {}
     rows = GenericRowResolver(case)
     for stage in case.horizon.stages:
         for constraint, error in rows.unusable_numbers(stage):
             key = named("constraint", constraint), error.what, error.cause, error.remedy
-            found.setdefault(key, set()).add(stage.id)
-    for (subject, what, cause, remedy), ids in found.items():
+            stages_by_finding.setdefault(key, set()).add(stage.id)
+    for (subject, what, cause, remedy), ids in stages_by_finding.items():
         facts = {"value": what, "stages": stages(ids), "cause": cause, "advice": remedy}
         findings.add(UNUSABLE_NUMBER, CONSTRAINTS, subject, "expression", **facts)
 

@@ -43,11 +43,10 @@ def input_files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 _PROBED_SCENARIOS = 4
 
-# Fields of `training`. Plug-ins take part in the digest by their identities. Every other field takes part, and so will
-# new ones.
+# Fields of `training` outside the digest, to which plug-ins contribute their identities. All others are part.
 _WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "parallelism", "plugins"}
-OTHER_FILES = "files other than those of its node's leader"
-"""Replaces the digest of a case where this rank named a directory with other files."""
+FILES_DIFFER_FROM_LEADER = "files other than those of its node's leader"
+"""Replaces the digest of a case if the directory of this rank has other files."""
 
 _WORDS = {
     "cobre": "version of cobre",
@@ -78,14 +77,18 @@ class Fingerprint:
     ) -> "Fingerprint":
         """Return the fingerprint of this process: its versions, and the study that it has prepared.
 
-        known_digest: the digest of the case, where the cache had it.
+        known_digest: the digest of the case if the cache had it.
         """
         return cls(__version__, solver.version, np.__version__, known_digest or case_digest(study, plugins))
 
     def differences(self, other: "Fingerprint") -> list[str]:
         """Describe the differences; the values of this fingerprint come first."""
         pairs = ((item.name, getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
-        return [f"{_WORDS[name]}: {_short(mine)} here, {_short(its)} there" for name, mine, its in pairs if mine != its]
+        return [
+            f"{_WORDS[name]}: {_short(here)} here, {_short(there)} there"
+            for name, here, there in pairs
+            if here != there
+        ]
 
     def as_dict(self) -> dict[str, str]:
         """Return plain values, for the file of a checkpoint."""
@@ -95,17 +98,17 @@ class Fingerprint:
 def agree_on(comm: Communicator, fingerprint: Fingerprint, settings: str) -> None:
     """Raise RankMismatchError on every rank unless all have the fingerprint and the settings of rank 0. Collective.
 
-    settings: a digest of all settings of the call; the fingerprint leaves out those without effect on bits.
+    settings: a digest of all settings of the call; the fingerprint has only those that affect bits.
     """
     width = 512
     encoded = [value.encode()[:width].ljust(width, b"\0") for value in (*fingerprint.as_dict().values(), settings)]
-    mine = np.frombuffer(b"".join(encoded), np.uint8)
+    encoded_here = np.frombuffer(b"".join(encoded), np.uint8)
     table = np.empty((comm.size, len(encoded), width), np.uint8)
-    comm.allgatherv(mine, table.reshape(-1), [mine.size] * comm.size, label="versions and case")
+    comm.allgatherv(encoded_here, table.reshape(-1), [encoded_here.size] * comm.size, label="versions and case")
     rows = [[value.tobytes().rstrip(b"\0").decode() for value in row] for row in table]
-    for rank, (*texts, its_settings) in enumerate(rows):
+    for rank, (*texts, settings_of_rank) in enumerate(rows):
         differences = Fingerprint(*texts).differences(Fingerprint(*rows[0][:-1]))
-        if its_settings != rows[0][-1]:
+        if settings_of_rank != rows[0][-1]:
             differences.append("settings of the call")
         if differences:
             raise RankMismatchError(

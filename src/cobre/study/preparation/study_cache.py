@@ -1,6 +1,6 @@
-"""Cache of prepared studies for later runs of the same case, by a digest of its files, settings and program.
+"""Study cache: prepared studies for later runs of the same case, keyed by a digest of files, settings and program.
 
-Any change gives another entry, and a damaged entry is ignored. The folder is COBRE_CACHE_DIR, else `cobre` below
+Any change leads to another entry; a damaged entry is ignored. The folder is COBRE_CACHE_DIR, else `cobre` below
 XDG_CACHE_HOME or ~/.cache; the least recently used entries are removed when it grows too large. Ranks and runs that
 write at the same time write the same content under temporary names, and rename it.
 """
@@ -24,10 +24,7 @@ from cobre.io.storage.atomic import WriteError
 from cobre.io.storage.record_file import RecordFileError, read_records, write_records
 from cobre.records import dataclass
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.study.preparation.fingerprint import (
-    feed_bytes,
-    input_files,
-)
+from cobre.study.preparation.fingerprint import feed_bytes, input_files
 from cobre.study.preparation.study_solver import MAX_DENSE_ROWS_VARIABLE
 from cobre.study.requests import CaseRequest
 from cobre.study.unchecked_config import UncheckedConfig, with_config_document
@@ -47,7 +44,7 @@ FORMAT = 3
 
 @dataclass(frozen=True, slots=True)
 class CachedStudy:
-    """A prepared study with its warnings and digests. key: of the entry, because files can be renamed.
+    """A prepared study with its warnings and digests. key: that of the entry, because files can be renamed.
 
     case_digest: as in the fingerprint.
     """
@@ -75,7 +72,7 @@ class StudyCache:
             return None
         config = UncheckedConfig.of(request)
         if not isinstance(config.content, dict) or config.has_boundary:
-            return None  # files outside of the case, or a case that will be refused
+            return None  # files outside the case, or an invalid case
         try:
             return cls(folder, _key(request), request)
         except (OSError, TypeError, ValueError):  # errors of the case are reported where it is read
@@ -93,11 +90,11 @@ class StudyCache:
             if not isinstance(entry, CachedStudy):
                 raise RecordFileError(f"{self.path} is not a prepared study")
             if entry.key != self.key:
-                raise RecordFileError(f"{self.path} is that of another case, or of other settings")
+                raise RecordFileError(f"{self.path} belongs to another case, or to other settings")
         except FileNotFoundError:
             return None
         except (RecordFileError, OSError) as error:
-            warn(f"the kept preparation of this case cannot be used, and the case is prepared again: {error}")
+            warn(f"the cached study is unusable and will be rebuilt: {error}")
             with suppress(OSError):
                 self.path.unlink()
             return None
@@ -113,7 +110,7 @@ class StudyCache:
                 return
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_records(self.path, entry)
-            make_room(self.folder)
+            evict_old_entries(self.folder)
 
 
 def cache_folder() -> Path | None:
@@ -138,15 +135,15 @@ def min_seconds() -> float:
     raise ValidationError(f"{MIN_SECONDS_VARIABLE} is {value!r}: expected a number of seconds, such as 0.25")
 
 
-def make_room(folder: Path, max_bytes: int = MAX_BYTES) -> None:
+def evict_old_entries(folder: Path, max_bytes: int = MAX_BYTES) -> None:
     """Remove the least recently used entries until the rest fits, and temporary files of killed processes."""
     entries = []
     for path in folder.iterdir():
         with suppress(OSError):
-            facts = path.stat()
+            status = path.stat()
             if path.suffix == SUFFIX:
-                entries.append((facts.st_mtime, facts.st_size, path))
-            elif path.name.endswith(".partial") and facts.st_mtime < time.time() - 3600.0:
+                entries.append((status.st_mtime, status.st_size, path))
+            elif path.name.endswith(".partial") and status.st_mtime < time.time() - 3600.0:
                 path.unlink()
     total = sum(size for _, size, _ in entries)
     for _, size, path in sorted(entries):
@@ -180,8 +177,8 @@ def _program() -> tuple[str, ...]:
     folders = [Path(entry) for entry in cobre.__path__]
     paths = [*sorted(path for folder in folders for path in _modules(folder)), Path(str(native))]
     for path in paths:
-        facts = path.stat()
-        feed_bytes(digest, f"{path} {facts.st_size} {facts.st_mtime_ns}".encode())
+        status = path.stat()
+        feed_bytes(digest, f"{path} {status.st_size} {status.st_mtime_ns}".encode())
     return cobre.__version__, np.__version__, platform.python_version(), platform.machine(), digest.hexdigest()
 
 

@@ -121,7 +121,7 @@ def lag_steps(study: PreparedStudy) -> "pa.Table":
         {
             "stage_id": np.repeat(np.array([stage.id for stage in study.case.horizon.stages], np.int32), orders),
             "lag_index": np.tile(np.arange(orders, dtype=np.int32), len(steps)),
-            "taken_from": np.concatenate([taken for taken, _ in steps]),
+            "taken_from": np.concatenate([taken_from for taken_from, _ in steps]),
             "inflow_share": np.concatenate([share for _, share in steps]),
         }
     )
@@ -155,14 +155,14 @@ def _classes(case: Case) -> Mapping[str, Sequence[Any]]:
 def _reservoirs(case: Case, data: StageData, energy: EnergyProductivity) -> dict[str, list[float | None]]:
     """Return numbers by the names of `HYDRO_NUMBERS`, in canonical order."""
     hydros = case.system.hydros
-    own = _productivities(hydros, data.stage, energy.equivalent)
+    productivities = _productivities(hydros, data.stage, energy.equivalent)
     integrated = _productivities(hydros, data.stage, energy.integrated_equivalent)
     columns = (
         np.array([hydro.reservoir.min_storage_hm3 for hydro in hydros]),
         data.hydro.min_storage_hm3,
         data.hydro.max_storage_hm3,
-        own,
-        _down_the_cascade(hydros, own),
+        productivities,
+        _down_the_cascade(hydros, productivities),
         integrated,
         _down_the_cascade(hydros, integrated),
     )
@@ -184,13 +184,13 @@ def _productivities(hydros: Sequence[Hydro], stage: Stage, find: Callable[[int, 
     return np.array([found(hydro) for hydro in hydros])
 
 
-def _down_the_cascade(hydros: Sequence[Hydro], own: Floats) -> Floats:
+def _down_the_cascade(hydros: Sequence[Hydro], productivities: Floats) -> Floats:
     """Sum over a plant and all plants downstream of it, the plant itself first."""
     index_of = {hydro.id: at for at, hydro in enumerate(hydros)}
     total = np.zeros(len(hydros))
     for at, hydro in enumerate(hydros):
         step: Hydro | None = hydro
         while step is not None:
-            total[at] += own[index_of[step.id]]
+            total[at] += productivities[index_of[step.id]]
             step = None if step.downstream_id is None else hydros[index_of[step.downstream_id]]
     return total

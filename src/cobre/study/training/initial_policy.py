@@ -42,7 +42,7 @@ def case_of_policy(policy: Policy | Path) -> TrainedCase | None:
     if isinstance(policy, Policy):
         return None
     folders = (policy, *policy.absolute().parents[:2])
-    return next((found for folder in folders if (found := case_of_run(folder)) is not None), None)
+    return next((trained for folder in folders if (trained := case_of_run(folder)) is not None), None)
 
 
 def differs_in_problem(policy: Policy, study: PreparedStudy) -> bool:

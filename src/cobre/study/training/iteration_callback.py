@@ -1,4 +1,4 @@
-"""Callbacks of scripts (`on_iteration`), which see every iteration and may end the run, wherever its ranks are.
+"""`on_iteration` callbacks: called on every iteration; may stop the run, even if its ranks are other processes.
 
 Rank 0 emits an iteration and then waits for the reply on a named pipe, so that the run ends at the same iteration
 whether its ranks are this process or others. A stop takes effect with the next iteration, on which all ranks agree.
@@ -27,7 +27,7 @@ POLL_INTERVAL_S = 0.1
 def iteration_replies(callback: IterationCallback | None) -> Iterator[tuple[Path | None, EventListener]]:
     """Yield the pipe for a request and the listener of its run. An exception of the callback ends the run.
 
-    Without a callback there is no pipe, and a notebook shows progress by itself.
+    Without a callback there is no pipe, and a notebook shows progress.
     """
     if callback is None:
         with notebook.progress() as emit:

@@ -1,8 +1,9 @@
 """Progress inside an iteration, from the number of LPs solved so far.
 
-The solver polls its caller every 50 ms; rank 0 then emits an event, at most one per second and about a hundred per
-iteration. The first iteration of a long study estimates how long training will take: after ten seconds, from its first
-LPs, and again from its first backward LPs, which start from the basis of another opening, as nearly all LPs do.
+The solver polls its caller (`StopSignal::kIntervalNs`); rank 0 then emits an event, at most one per second and about a
+hundred per iteration. The first iteration of a long study estimates how long training will take: after ten seconds,
+from its first LPs, and again from its first backward LPs, which start from the basis of another opening, as nearly all
+LPs do.
 """
 
 import time
@@ -25,10 +26,10 @@ LONG_STUDY_SOLVES = 200_000
 """Studies with fewer LPs are over before an estimate helps."""
 
 PILOT_SOLVES = 40
-"""Fewest LPs behind an estimate: two trial points with the twenty openings of official decks."""
+"""Minimum number of LPs of an estimate: two trial points with the twenty openings of official decks."""
 
 FIRST_ESTIMATE_S = 10.0
-"""Time of the first estimate, from forward LPs: the backward pass may be minutes away."""
+"""Earliest time of an estimate from forward LPs: the backward pass may be minutes away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +85,26 @@ class IterationProgress:
         check: Callable[[], object],
         iteration_limit: int | None = None,
     ) -> None:
-        # iterations: already done. check: called first, every time; raises to abort the solve.
+        # iterations: number already done. check: called first, every time; raises to abort the solve.
         self._solver = context.solver
         self._ranks = context.comm.size
         self._emit = emit if context.comm.rank == 0 else None
         self._size = IterationSize.of(context.problem, stage_ids, context.split.total)
         self._iteration = iterations
         self._check = check
-        self._pilot = None if iterations else Pilot.of(context, self._size, iteration_limit or 0)
+        self._estimator = None if iterations else DurationEstimator.of(context, self._size, iteration_limit or 0)
         self._began = self._next = 0.0
         self._first_solve = 0
 
     def around(
         self, iterating: Callable[[], AbstractContextManager[object]]
     ) -> Callable[[], AbstractContextManager[object]]:
-        """Wrap the context manager of an iteration: note when it begins."""
+        """Wrap the context manager of an iteration, to record when it begins."""
 
         @contextmanager
         def begin() -> Iterator[None]:
             self._iteration += 1
-            self._pilot = self._pilot if self._iteration == 1 else None
+            self._estimator = self._estimator if self._iteration == 1 else None
             self._began = time.monotonic()
             self._next = self._began + INTERVAL_S
             self._first_solve = self._solver.solves_done
@@ -118,7 +119,10 @@ class IterationProgress:
         now = time.monotonic()
         if self._emit is None:
             return
-        if self._pilot is not None and (facts := self._pilot.estimate(now - self._began, self._done)) is not None:
+        if (
+            self._estimator is not None
+            and (facts := self._estimator.estimate(now - self._began, self._done)) is not None
+        ):
             self._emit(new_event("estimate", **facts))
         if now < self._next:
             return
@@ -133,22 +137,22 @@ class IterationProgress:
 
     def _facts(self, elapsed_s: float) -> dict[str, Any]:
         done = self._done
-        pace = done / elapsed_s
+        solves_per_s = done / elapsed_s
         if self._size is None or done == 0:
-            return {"solves": done, "solves_per_s": pace}
+            return {"solves": done, "solves_per_s": solves_per_s}
         total = self._size.total
         done = min(done, total)
         return {
             "solves": done,
             "total_solves": total,
-            "solves_per_s": pace,
-            "seconds_left": (total - done) / pace,
+            "solves_per_s": solves_per_s,
+            "seconds_left": (total - done) / solves_per_s,
             **self._size.position(done),
         }
 
 
 @dataclass
-class Pilot:
+class DurationEstimator:
     """Two estimates of a long training: from its first forward LPs, and from its first backward LPs.
 
     forward: LPs of the forward pass. began: seconds and LPs at the first poll in the backward pass.
@@ -165,8 +169,8 @@ class Pilot:
     is_done: bool = False
 
     @classmethod
-    def of(cls, context: TrainingContext, size: IterationSize | None, iterations: int) -> "Pilot | None":
-        """Return the pilot of a training; None for a short one and for trees."""
+    def of(cls, context: TrainingContext, size: IterationSize | None, iterations: int) -> "DurationEstimator | None":
+        """Return the estimator of a training run; None for a short one and for trees."""
         if size is None or iterations * size.total < LONG_STUDY_SOLVES:
             return None
         passes = context.split.total
@@ -200,9 +204,3 @@ class Pilot:
             "forward_passes": self.forward_passes,
             "cut_bytes": self.cut_bytes,
         }
-
-
-# A caller that looks at every iteration and may end the run, wherever the ranks are.
-#
-# Rank 0 emits an iteration and then waits for the reply on a named pipe, so that the run ends at the same iteration
-# whether its ranks are this process or others. A stop takes effect with the next iteration, on which all ranks agree.

@@ -19,7 +19,7 @@ from cobre.sddp.plugins.user_plugins import checked_plugins
 from cobre.study.preparation import prepare
 from cobre.study.preparation.fingerprint import case_digest
 from cobre.study.preparation.on_ranks import prepare_on_ranks
-from cobre.study.preparation.study_cache import StudyCache, cache_folder, make_room
+from cobre.study.preparation.study_cache import StudyCache, cache_folder, evict_old_entries
 from cobre.study.requests import CaseRequest, with_iterations
 from cobre.study.training.train import train_study
 from cobre.study.unchecked_config import with_config_document
@@ -187,14 +187,14 @@ def test_run_without_plug_ins_does_not_find_the_digest_of_one_with_them(case):
     assert plain.fingerprint.case == case_digest(replace(plain.study))
 
 
-def test_old_entries_make_room(tmp_path):
+def test_least_recently_used_entries_are_evicted(tmp_path):
     for age, name in enumerate("abc"):
         path = tmp_path / f"{name}.study"
         path.write_bytes(bytes(100))
         os.utime(path, (1000 - age, 1000 - age))
     (tmp_path / ".x.study.12.partial").write_bytes(b"")
     os.utime(tmp_path / ".x.study.12.partial", (0, 0))
-    make_room(tmp_path, 250)
+    evict_old_entries(tmp_path, 250)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.study", "b.study"]
 
 
