@@ -120,7 +120,7 @@ def test_damaged_entry_is_computed_again(case, builds, damage):
     events = []
     digest = prepared(case, events.append).fingerprint.case
     assert len(builds) == 2
-    assert any("prepared again" in event.get("message", "") for event in events)
+    assert any("will be rebuilt" in event.get("message", "") for event in events)
     assert digest == trained(case).ready.fingerprint.case
     assert len(entries()) == 1
 
@@ -207,7 +207,7 @@ def test_entry_under_the_name_of_another_is_not_used(case, builds):
     with LocalCommunicator() as comm:
         found = prepare_on_ranks(comm, changed, events.append)
     assert len(builds) == 2
-    assert any("that of another case" in event.get("message", "") for event in events)
+    assert any("belongs to another case" in event.get("message", "") for event in events)
     assert found.study.case.config.training.tree_seed == 7
 
 
