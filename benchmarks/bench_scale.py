@@ -34,7 +34,7 @@ class Scale:
 
 
 # The first: the scale that the specification was written for, with 206 MB of trial states and 119 gathers of 3.2 MB of
-# cuts in an iteration. The second: the programme of January 2018, measured on its first 12 stages with 4 forward
+# cuts in an iteration. The second: the deck of January 2018, measured on its first 12 stages with 4 forward
 # passes; about 530 of the 1,057 state entries are stored and exchanged.
 SCALES = (
     Scale(
