@@ -1,4 +1,7 @@
-"""The launcher's two functions, `run` for a function and `run_script` for a script, and the errors of failed ranks."""
+"""The launcher's two functions, `run` for a function and `run_script` for a script, and the errors of failed ranks.
+
+How ranks start and end: docs/explanation/processes.md.
+"""
 
 import errno
 import logging

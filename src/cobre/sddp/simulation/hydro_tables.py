@@ -1,4 +1,4 @@
-"""Tables of hydro plants and of water in transit."""
+"""Tables of hydro plants and of water in transit. Water values: docs/explanation/stage-lp.md."""
 
 import numpy as np
 

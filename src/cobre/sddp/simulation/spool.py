@@ -1,7 +1,8 @@
 """Results of some scenarios until their last stage is known: added stage by stage, read table by table.
 
 Stages are solved one after the other for all scenarios, and tables are written scenario after scenario. The numbers in
-between grow with the study, so a spool may keep them in a file; memory then holds one column at a time.
+between grow with the study, so a spool may keep them in a file; memory then holds one column at a time
+(docs/explanation/memory.md).
 """
 
 import os

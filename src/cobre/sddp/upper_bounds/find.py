@@ -1,4 +1,7 @@
-"""The upper bound of a policy by the method that suits its study: all paths, an inner approximation, or a sample."""
+"""The upper bound of a policy by the method that suits its study: all paths, an inner approximation, or a sample.
+
+The methods are derived in docs/explanation/upper-bounds.md.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -8,7 +8,7 @@ The coordinator decides. The first failure that it learns of becomes the failure
 worker at once, whether or not a rank is in a collective. A record names the first call that it affects. Earlier calls
 may still complete from data that is in flight, so a rank that leaves or dies after its last call affects no other rank.
 
-`CoordinatorMonitor` and `WorkerMonitor` are the two ends.
+`CoordinatorMonitor` and `WorkerMonitor` are the two ends. The steps after a death: docs/explanation/contract.md.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Large payloads from host to host in a ring, without passing through the coordinator.
+"""Large payloads from host to host in a ring, without passing through the coordinator (docs/explanation/tcp-ring.md).
 
 Every host sends to its right neighbour and receives from its left one, both at once. In a gather it sends its own block
 and then forwards every block that arrives, except its right neighbour's own: each link carries each block at most once.
