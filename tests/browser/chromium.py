@@ -18,7 +18,7 @@ FLAGS = (
     "--no-proxy-server",
 )
 DEADLINE_S = 60.0
-# What the browser itself answers to needs a code beside the name: a button's click, a dialog's end.
+# Keys with default actions (click, close dialog) need a key code in addition to the name.
 KEY_CODES = {"Enter": 13, "Escape": 27, "Tab": 9, "Home": 36, "End": 35}
 # The browser reads commands from descriptor 3 and answers on 4; both pipes first go where neither can be in the way.
 BECOME_BROWSER = """
@@ -32,7 +32,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 class BrowserError(Exception):
-    """The browser refused, or did not answer in time."""
+    """Raised when the browser rejects a command or times out."""
 
 
 def executable():

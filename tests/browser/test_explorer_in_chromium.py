@@ -1,4 +1,4 @@
-"""The explorer: a plant is found, inspected and downloaded as a file, with the pointer and with the keyboard."""
+"""The explorer: search, charts and download of a plant, by pointer and by keyboard."""
 
 import csv
 import json
@@ -11,13 +11,13 @@ from test_report_in_chromium import errors_of
 NAME = 'document.getElementById("entity-name").textContent'
 
 
-def shown(tab, name):
+def is_shown(tab, name):
     tab.until(f"{NAME} === {json.dumps(name)}")
     key = tab.value('document.getElementById("found").value')
     tab.until(f'document.getElementById("explorer").dataset.shown === {json.dumps(key)}')
 
 
-def typed(tab, text):
+def type_text(tab, text):
     tab.value('document.getElementById("find").focus()')
     tab.call("Input.insertText", text=text)
 
@@ -38,7 +38,7 @@ def downloads(tab, tmp_path):
     tab.call("Browser.setDownloadBehavior", behavior="default")
 
 
-def the_file(folder, seconds=20):
+def downloaded_file(folder, seconds=20):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if (found := list(folder.glob("*.csv"))) and found[0].stat().st_size:
@@ -53,20 +53,20 @@ def test_every_entity_is_offered(tab, study):
     assert sorted(offered) == sorted(known)
 
 
-def test_plant_is_found_by_a_part_of_its_name(tab, study):
+def test_search_finds_plant_by_part_of_name(tab, study):
     name = study["entities"]["hydros"][5]["name"]
-    typed(tab, name.lower()[1:])
+    type_text(tab, name.lower()[1:])
     tab.press("Enter")
-    shown(tab, name)
+    is_shown(tab, name)
     assert {"Stored water", "Hydro generation", "Turbined flow", "Natural inflow"} <= set(headings(tab))
     assert errors_of(tab) == []
 
 
-def test_keys_alone_reach_a_plant(tab):
-    typed(tab, "hydro")
+def test_plant_is_reachable_by_keyboard(tab):
+    type_text(tab, "hydro")
     tab.press("ArrowDown")
     first = tab.value('document.getElementById("found").selectedOptions[0].textContent')
-    shown(tab, first)
+    is_shown(tab, first)
     assert tab.value("document.activeElement.id") == "found"
 
 
@@ -78,17 +78,17 @@ def test_keys_alone_reach_a_plant(tab):
         ("lines", ["Flow", "Congestion: share of hours and scenarios at the limit"]),
     ],
 )
-def test_buses_and_lines_in_the_explorer(tab, study, kind, expected):
+def test_explorer_shows_buses_and_lines(tab, study, kind, expected):
     entity = study["entities"][kind][0]
     tab.value(f'location.hash = "{kind}-{entity["id"]}"')
-    shown(tab, entity["name"])
+    is_shown(tab, entity["name"])
     assert set(expected) <= set(headings(tab))
 
 
 def test_chart_has_the_numbers_of_the_tables(tab, report, study):
     hydro = study["entities"]["hydros"][2]
     tab.value(f'location.hash = "hydros-{hydro["id"]}"')
-    shown(tab, hydro["name"])
+    is_shown(tab, hydro["name"])
     drawn = tab.value(
         """(() => { const {chart} = [...charts.drawn].find((u) => u.chart.heading === "Stored water");
         return Object.fromEntries(chart.series.map(({name, values}) => [name, values])); })()"""
@@ -103,7 +103,7 @@ def test_chart_has_the_numbers_of_the_tables(tab, report, study):
     assert drawn["mean"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_single_scenarios_and_blocks(tab):
+def test_choosing_scenario_and_blocks_updates_charts(tab):
     tab.until('document.getElementById("explorer").dataset.shown')
     choose = """(() => { const list = document.getElementById("%s"); list.value = "%s";
       list.dispatchEvent(new Event("change")); })()"""
@@ -119,12 +119,12 @@ def test_single_scenarios_and_blocks(tab):
     assert names[:2] == ["block 0", "block 1"]
 
 
-def test_what_is_shown_can_be_downloaded(tab, downloads, study):
+def test_displayed_data_can_be_downloaded(tab, downloads, study):
     hydro = study["entities"]["hydros"][1]
     tab.value(f'location.hash = "hydros-{hydro["id"]}"')
-    shown(tab, hydro["name"])
+    is_shown(tab, hydro["name"])
     tab.value('document.getElementById("entity-csv").click()')
-    rows = list(csv.DictReader(the_file(downloads).read_text(encoding="utf-8").splitlines()))
+    rows = list(csv.DictReader(downloaded_file(downloads).read_text(encoding="utf-8").splitlines()))
     assert {row["quantity"] for row in rows} == set(headings(tab))
     stored = [row for row in rows if row["quantity"] == "Stored water"]
     assert [row["stage"] for row in stored][:2] == ["2030-01", "2030-02"]
@@ -133,17 +133,17 @@ def test_what_is_shown_can_be_downloaded(tab, downloads, study):
 
 def test_one_chart_can_be_downloaded(tab, downloads):
     tab.value('[...document.querySelectorAll("#bounds .tools button")].find((b) => b.textContent === "CSV").click()')
-    rows = list(csv.DictReader(the_file(downloads).read_text(encoding="utf-8").splitlines()))
+    rows = list(csv.DictReader(downloaded_file(downloads).read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 10
     assert float(rows[-1]["lower bound ($)"]) >= float(rows[0]["lower bound ($)"])
 
 
-def test_names_in_tables_lead_to_the_plant(tab, study):
+def test_names_in_tables_link_to_plant(tab, study):
     name = study["entities"]["hydros"][3]["name"]
     tab.value(
         f"""[...document.querySelectorAll("#hydros td a")].find((a) => a.textContent === {json.dumps(name)}).click()"""
     )
-    shown(tab, name)
+    is_shown(tab, name)
 
 
 def test_fields_have_labels(tab):

@@ -3,14 +3,14 @@
 import json
 
 
-def test_click_on_a_plant_shows_it(tab):
+def test_click_on_plant_shows_its_results(tab):
     name = tab.value("""(() => { const link = document.querySelector("#system-map a[href='#hydros-2']");
       link.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}));
       return link.querySelector("title").textContent.split(",")[0]; })()""")
     tab.until(f'document.getElementById("entity-name").textContent === {json.dumps(name)}')
 
 
-def test_it_is_made_larger_and_smaller(tab):
+def test_map_zooms_in_and_out(tab):
     width = 'document.querySelector("svg.map").getBoundingClientRect().width'
     before = tab.value(width)
     tab.value('document.querySelector(".map-frame").focus()')
@@ -20,7 +20,7 @@ def test_it_is_made_larger_and_smaller(tab):
     assert tab.value(width) <= before + 1
 
 
-def test_it_scrolls_inside_its_frame_on_a_narrow_screen(tab):
+def test_map_scrolls_inside_its_frame_on_narrow_screen(tab):
     tab.resize(400, 800)
     tab.until("[...charts.drawn].every((u) => u.width === u.holder.clientWidth)")
     assert tab.value("document.scrollingElement.scrollWidth") <= 400
@@ -28,7 +28,7 @@ def test_it_scrolls_inside_its_frame_on_a_narrow_screen(tab):
     assert tab.value('document.querySelector(".map-frame").clientWidth') < 400
 
 
-def test_names_do_not_lie_over_each_other(tab):
+def test_labels_do_not_overlap(tab):
     over = tab.value(
         """(() => { const found = [...document.querySelectorAll("svg.map text")];
         const texts = found.map((text) => [text.textContent, text.getBBox()]);

@@ -11,7 +11,7 @@ import pytest
 from cobre.report.document import write_report
 
 TWO_RESERVOIRS = Path(__file__).parents[2] / "examples" / "two_reservoirs"
-# Where a place of a chart is on the screen, and what the page says about it.
+# Screen position of a chart point, and the text shown for it.
 POINT = """(() => {
   const plot = [...charts.drawn].find((u) => u.holder.closest("figure").id === "%(chart)s");
   plot.holder.scrollIntoView({block: "center", behavior: "instant"});
@@ -57,7 +57,7 @@ def errors_of(tab):
     return [event for event in tab.events if event["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
 
 
-def test_it_opens_without_errors_and_without_a_network(tab, report):
+def test_page_opens_without_errors_and_network(tab, report):
     tab.until('document.querySelectorAll("#entity-charts canvas").length > 3')
     assert errors_of(tab) == []
     asked = {e["params"]["request"]["url"] for e in tab.events if e["method"] == "Network.requestWillBeSent"}
@@ -139,7 +139,7 @@ def test_text_can_be_read_in_light_and_dark(tab, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_lines_and_bars_stand_out(tab, scheme):
+def test_lines_and_bars_contrast_with_page(tab, scheme):
     emulate(tab, scheme)
     weak = tab.value(
         f"""(() => {{ {LUMINANCE}
@@ -153,7 +153,7 @@ def test_lines_and_bars_stand_out(tab, scheme):
     assert weak == []
 
 
-def test_button_changes_the_colours(tab):
+def test_button_switches_colour_scheme(tab):
     before = tab.value("getComputedStyle(document.body).backgroundColor")
     assert tab.value('document.getElementById("theme").innerText') == "Dark"
     tab.value('document.getElementById("theme").click()')
@@ -176,7 +176,7 @@ def test_nothing_overflows_the_page(tab, width):
     assert outside == []
 
 
-def test_labels_of_stages_do_not_touch(tab):
+def test_stage_labels_do_not_overlap(tab):
     tab.resize(400, 900)
     tab.until("[...charts.drawn].every((u) => u.width === u.holder.clientWidth)")
     gaps = tab.value(
@@ -198,7 +198,7 @@ def test_tables_fit_on_paper(tab):
     assert wide == []
 
 
-def test_paper_is_white_and_has_everything(tab):
+def test_print_is_white_and_complete(tab):
     emulate(tab, "dark", "print")
     assert tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert tab.value('getComputedStyle(document.querySelector("nav")).display') == "none"
@@ -209,7 +209,7 @@ def test_paper_is_white_and_has_everything(tab):
     assert tab.value('document.querySelector("#config").closest("details").open')
 
 
-def test_names_of_elements_are_used_once(tab):
+def test_element_ids_are_unique(tab):
     assert (
         tab.value(
             '(() => { const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);'
@@ -219,7 +219,7 @@ def test_names_of_elements_are_used_once(tab):
     )
 
 
-def test_axes_of_one_rank_and_one_iteration(browser, tmp_path):
+def test_axes_of_single_rank_and_iteration_have_labels(browser, tmp_path):
     command = [sys.executable, "-m", "cobre.cli", "run", TWO_RESERVOIRS, "--iterations", "1"]
     command += ["--workers", "1", "--no-simulation", "--output", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)

@@ -1,4 +1,4 @@
-"""The command `cobre` as shells and programs see it."""
+"""Behaviour of the command line, from a shell."""
 
 import json
 import re
@@ -22,7 +22,7 @@ COMMANDS = sorted(main.commands)
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained_run(tmp_path_factory):
     """Return the output directory of a small run."""
     output = tmp_path_factory.mktemp("trained") / "out"
     done = cobre("run", QUICK_CASE, "-o", output, "--iterations", 4, *ONE_PROCESS, "--no-report")
@@ -156,8 +156,8 @@ def test_workers_are_limited_to_number_of_paths(tmp_path):
     assert started["threads"] == usable_cores()
 
 
-def test_simulate_uses_a_stored_policy(trained, tmp_path):
-    words = ("simulate", QUICK_CASE, "--policy", trained, "-o", tmp_path / "out", "--scenarios", 7, *ONE_PROCESS)
+def test_simulate_uses_a_stored_policy(trained_run, tmp_path):
+    words = ("simulate", QUICK_CASE, "--policy", trained_run, "-o", tmp_path / "out", "--scenarios", 7, *ONE_PROCESS)
     done = cobre(*words, "--json", "--no-report")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["simulated_scenarios"] == 7
@@ -166,12 +166,12 @@ def test_simulate_uses_a_stored_policy(trained, tmp_path):
     assert not (tmp_path / "out" / "training").exists()
 
 
-def test_simulate_does_not_overwrite_training_results(trained):
-    before = (trained / "summary.json").read_bytes()
-    done = cobre("simulate", QUICK_CASE, "--policy", trained, "-o", trained, *ONE_PROCESS)
+def test_simulate_does_not_overwrite_training_results(trained_run):
+    before = (trained_run / "summary.json").read_bytes()
+    done = cobre("simulate", QUICK_CASE, "--policy", trained_run, "-o", trained_run, *ONE_PROCESS)
     assert done.returncode == ExitCode.OUTPUT
     assert "choose another --output" in done.stderr
-    assert (trained / "summary.json").read_bytes() == before
+    assert (trained_run / "summary.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("command", ["run", "simulate"])
@@ -181,8 +181,8 @@ def test_empty_path_is_refused(command, tmp_path):
     assert "the name is empty" in done.stderr
 
 
-def test_simulate_refuses_the_policy_of_another_study(trained, tmp_path):
-    done = cobre("simulate", EXAMPLES / "four_regions", "-p", trained, "-o", tmp_path / "out", *ONE_PROCESS)
+def test_simulate_refuses_the_policy_of_another_study(trained_run, tmp_path):
+    done = cobre("simulate", EXAMPLES / "four_regions", "-p", trained_run, "-o", tmp_path / "out", *ONE_PROCESS)
     assert done.returncode == ExitCode.POLICY
     assert "Traceback" not in done.stderr
 
@@ -194,7 +194,7 @@ def test_simulate_reports_missing_policy_file(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def failed(tmp_path_factory):
+def failed_run(tmp_path_factory):
     """Run a case whose upper reservoir loses more water than it has; return the output directory and the process."""
     folder = tmp_path_factory.mktemp("failed")
     case = folder / "case"
@@ -210,15 +210,15 @@ def failed(tmp_path_factory):
     return folder / "out", done
 
 
-def test_error_for_an_unsolvable_stage_points_to_the_explanation(failed):
-    output, done = failed
+def test_error_for_an_unsolvable_stage_points_to_the_explanation(failed_run):
+    output, done = failed_run
     assert done.returncode == ExitCode.UNSOLVABLE
     command = re.search(r"`(cobre explain .*?)`", done.stderr)[1]
     assert Path(shlex.split(command)[-1]).parent == output / "failures"
 
 
-def test_explain_names_constraints_of_the_hydro_system(failed):
-    text = cobre("explain", failed[0]).stdout
+def test_explain_names_constraints_of_the_hydro_system(failed_run):
+    text = cobre("explain", failed_run[0]).stdout
     assert "the LP is infeasible" in text
     assert "water balance of Upper (hydro 0)" in text
     assert "volume at the end of Upper (hydro 0): at least 150 hm3" in text
@@ -227,23 +227,23 @@ def test_explain_names_constraints_of_the_hydro_system(failed):
     assert "set `modeling.inflow_non_negativity.method` to `penalty`" in text
 
 
-def test_explain_gives_the_missing_amount(failed):
-    explained = json.loads(cobre("explain", failed[0], "--json").stdout)
-    facts = json.loads(next((failed[0] / "failures").glob("*.json")).read_text())
+def test_explain_gives_the_missing_amount(failed_run):
+    explained = json.loads(cobre("explain", failed_run[0], "--json").stdout)
+    facts = json.loads(next((failed_run[0] / "failures").glob("*.json")).read_text())
     hours = 744.0
     lacking = 150.0 - facts["state"][0] - 0.0036 * hours * facts["inflow_m3s"][0]
     assert float(explained["missing"][0].split()[0]) == pytest.approx(lacking, rel=1e-4)
 
 
-def test_explain_works_from_lp_file_alone(failed, tmp_path):
-    lp = next((failed[0] / "failures").glob("*.mps"))
+def test_explain_works_from_lp_file_alone(failed_run, tmp_path):
+    lp = next((failed_run[0] / "failures").glob("*.mps"))
     shutil.copy(lp, tmp_path / "alone.mps")
     assert "water balance of hydro number 0" in cobre("explain", tmp_path / "alone.mps").stdout
 
 
 @pytest.mark.parametrize("command", ["explain", "top", "report"])
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])
-def test_paths_other_than_output_directories_are_refused(command, kind, tmp_path):
+def test_paths_without_run_are_errors(command, kind, tmp_path):
     folder = tmp_path / "out"
     if kind == "empty":
         folder.mkdir()
@@ -255,8 +255,8 @@ def test_paths_other_than_output_directories_are_refused(command, kind, tmp_path
     assert "Traceback" not in done.stderr
 
 
-def test_piped_top_prints_state_once(trained):
-    done = cobre("top", trained)
+def test_piped_top_prints_state_once(trained_run):
+    done = cobre("top", trained_run)
     assert done.returncode == 0
     assert done.stdout.startswith("finished")
     assert "iteration   4 of 4" in done.stdout

@@ -192,7 +192,7 @@ def test_invalid_case_lists_its_problems(tmp_path):
     assert (last["event"], last["kind"], last["problems"]) == ("run_failed", "InvalidCaseError", found["problems"])
 
 
-def dies(comm):
+def kill_second_rank(comm):
     if comm.rank == 1:
         os._exit(7)
     comm.barrier()
@@ -200,7 +200,7 @@ def dies(comm):
 
 def test_lost_worker_is_named(tmp_path):
     with pytest.raises(WorkerError) as caught:
-        launch.run(dies, 2, output=launch.discard)
+        launch.run(kill_second_rank, 2, output=launch.discard)
     found = caught.value.details()
     assert (found["kind"], found["rank"], found["worker_exit_code"]) == ("WorkerError", 1, 7)
 
@@ -227,7 +227,7 @@ def test_retryable_errors_do_not_advise_a_new_run(kind):
 
 
 def test_error_details_are_json_serialisable():
-    errors = [rebuilt(kind) for kind in kinds_below(CobreError)]
+    errors = [example_error(kind) for kind in kinds_below(CobreError)]
     assert len(errors) > 30
     for error in errors:
         found = json.loads(json.dumps(error.details()))
@@ -235,7 +235,7 @@ def test_error_details_are_json_serialisable():
         assert isinstance(found["remedy"], str)
 
 
-def rebuilt(kind):
+def example_error(kind):
     """Build an error as it arrives from a worker, with the attributes that constructors set."""
     error = kind.__new__(kind)
     facts = {

@@ -15,7 +15,7 @@ from peer import PROGRAM, novomodelo_python, peer_python
 from studies import QUICK_CASE, SLOW_CASE, small_copy
 
 START = {"operational_start_date": "2030-01-01"}
-SELECTION = {"method": "lml1", "check_frequency": 1}  # puts most cuts aside
+SELECTION = {"method": "lml1", "check_frequency": 1}  # deselects most cuts
 EIGHT_ITERATIONS = [{"type": "iteration_limit", "limit": 8}]
 
 
@@ -79,7 +79,7 @@ RUN = "import sys, {0}; {0}.run.run(sys.argv[1], output_dir=sys.argv[2])"
 PROGRAMS = {"cobre-python": (peer_python, "cobre"), "novomodelo": (novomodelo_python, "novomodelo")}
 # Counted by them and not by us: null here.
 NOT_COUNTED = ("training/solver", "training/timing", "simulation/solver")
-# LP scaling, user constraints and counts of cut selection are theirs alone, as the how-to says.
+# Only the peers have LP scaling, user constraints and counts of cut selection (see the how-to).
 NOT_OURS = {
     "training/scaling_report.json",
     "generic_constraints/resolved_echo.parquet",
@@ -121,7 +121,7 @@ def export(folder, layout):
     return folder / layout
 
 
-def started(*command):
+def run_program(*command):
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout
@@ -131,7 +131,7 @@ def started(*command):
 def test_peer_simulates_exported_policy_to_same_costs(exported, tmp_path, program):
     case, folder = accepted(exported, program)
     python, module = PROGRAMS[program]
-    done = started(python(), "-I", SIMULATE, module, case, folder, tmp_path / "theirs")
+    done = run_program(python(), "-I", SIMULATE, module, case, folder, tmp_path / "theirs")
     found = json.loads(done.splitlines()[-1])
     ours = pq.read_table(folder / "simulation" / "scenario_summary.parquet")["discounted_immediate_cost"].to_pylist()
     assert found["costs"] == pytest.approx(ours, rel=1e-6)  # vertices that cost the same may lead to other states
@@ -146,7 +146,7 @@ def test_policy_of_a_peer_has_the_same_cost_in_both_programs(exported, tmp_path,
     (case, _), (python, module) = accepted(exported, program), PROGRAMS[program]
     if "lml1" in (case / "config.json").read_text():
         pytest.skip("cobre-python simulates with the cuts that selection left active, and we with all")
-    started(python(), "-I", "-c", RUN.format(module), case, tmp_path / "theirs")
+    run_program(python(), "-I", "-c", RUN.format(module), case, tmp_path / "theirs")
     theirs = pq.read_table(tmp_path / "theirs" / "simulation" / "scenario_summary.parquet")
     command = ("simulate", case, "--policy", tmp_path / "theirs", "--output", tmp_path / "ours", "--no-report")
     done = cobre(*command, *ONE_PROCESS, timeout=LIMIT_S)
@@ -163,7 +163,7 @@ def test_policy_of_a_peer_has_the_same_cost_in_both_programs(exported, tmp_path,
 def test_export_has_all_files_and_columns_of_a_peer_run(exported, tmp_path, program):
     case, folder = accepted(exported, program)
     python, module = PROGRAMS[program]
-    started(python(), "-I", "-c", RUN.format(module), case, tmp_path / "theirs")
+    run_program(python(), "-I", "-c", RUN.format(module), case, tmp_path / "theirs")
     theirs, ours = files_of(tmp_path / "theirs"), files_of(folder)
     bases = {name for name in theirs if name.startswith("policy/basis/")}
     assert theirs - ours <= bases | NOT_OURS
@@ -218,7 +218,7 @@ def test_dashboard_reads_exported_run(exported, tmp_path, program):
     case, folder = exported[0], exported[1] / program
     shutil.copytree(case, tmp_path / "case")
     shutil.copytree(folder, tmp_path / "case" / "output")
-    answer = json.loads(started(bridge, "dashboard", tmp_path / "case", "--json"))
+    answer = json.loads(run_program(bridge, "dashboard", tmp_path / "case", "--json"))
     assert answer["status"] == "ok"
     page = (tmp_path / "case" / "dashboard.html").read_text()
     names = [entry["name"] for entry in json.loads((case / "system" / "hydros.json").read_text())["hydros"]]
@@ -237,7 +237,7 @@ def test_comparison_with_published_newave_results(bridge, tmp_path):
     run_and_export(tmp_path / "case", tmp_path).rename(tmp_path / "case" / "output")
     publish(tmp_path / "case", tmp_path / "deck")
     options = ("--format", "json", "--out-dir", tmp_path / "compared")
-    started(bridge, "compare", "newave", tmp_path / "deck", tmp_path / "case" / "output", *options)
+    run_program(bridge, "compare", "newave", tmp_path / "deck", tmp_path / "case" / "output", *options)
     found = {entry["variable"]: entry for entry in json.loads((tmp_path / "compared" / "summary.json").read_text())}
     for name in ("generation_mw", "turbined_m3s", "storage_final_hm3", "spillage_m3s"):
         assert found[name]["count"] >= 12 * 151

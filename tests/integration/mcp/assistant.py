@@ -18,7 +18,7 @@ IMPORTS = str(Path(cobre.__file__).parent.parent)
 
 
 class ToolFailedError(Exception):
-    """The error answer of a tool. details: the same for programs."""
+    """Error returned by a tool. details: its machine-readable form."""
 
     def __init__(self, text, details):
         super().__init__(text)

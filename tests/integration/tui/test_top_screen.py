@@ -1,4 +1,4 @@
-"""`cobre top`, driven by keys: it follows a run, reacts to keys, and fits small terminals."""
+"""`cobre top`, drive by keys: it follows a run, reacts to keys, and fits small terminals."""
 
 import asyncio
 import json
@@ -19,14 +19,14 @@ from cobre.tui.panels import BoundsPlot, PlotRange, figures
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished_run(tmp_path_factory):
     output = tmp_path_factory.mktemp("finished") / "out"
     done = cobre("run", QUICK_CASE, "-o", output, "--iterations", 6, "--workers", 2, "--no-report")
     assert done.returncode == 0, done.stderr
     return output
 
 
-def driven(folder, act, size=(110, 34)):
+def drive(folder, act, size=(110, 34)):
     """Run the app without a terminal and act on it."""
 
     async def run():
@@ -51,13 +51,13 @@ def lines(app):
     return [strip.text.rstrip() for strip in app.query_one("#log", RichLog).lines]
 
 
-async def nothing(app, pilot):
+async def do_nothing(app, pilot):
     return app, {name: shown(app, name) for name in ("status", "figures", "ranks")}, lines(app)
 
 
-def test_finished_run_is_shown(finished):
-    _, text, log = driven(finished, nothing)
-    summary = json.loads((finished / "summary.json").read_text())
+def test_finished_run_is_shown(finished_run):
+    _, text, log = drive(finished_run, do_nothing)
+    summary = json.loads((finished_run / "summary.json").read_text())
     assert text["status"].strip().startswith("finished")
     assert "6 of 6" in text["figures"]
     assert f"{summary['lower_bound']:,.2f} $" in text["figures"]
@@ -67,7 +67,7 @@ def test_finished_run_is_shown(finished):
     assert any("iteration limit of 6" in line for line in log)
 
 
-def test_keys_change_view(finished):
+def test_keys_change_view(finished_run):
     async def act(app, pilot):
         plot = app.query_one(BoundsPlot)
         await pilot.press("z")
@@ -93,42 +93,45 @@ def test_keys_change_view(finished):
         await pilot.pause()
         assert app.return_code == 0
 
-    driven(finished, act)
+    drive(finished_run, act)
 
 
-def test_screen_lists_keys(finished):
+def test_screen_lists_keys(finished_run):
     async def act(app, pilot):
         labels = [
             binding.binding.description for binding in app.screen.active_bindings.values() if binding.binding.show
         ]
         return labels, app.export_screenshot()
 
-    labels, picture = driven(finished, act)
+    labels, picture = drive(finished_run, act)
     for label in ("Quit", "Zoom", "Gap", "Log", "Pause", "Keys"):
         assert label in labels
         assert label in picture
 
 
 @pytest.mark.parametrize("size", [(40, 24), (40, 12), (20, 10), (80, 24), (200, 60)])
-def test_layout_fits_terminal_sizes(finished, size):
-    _, text, log = driven(finished, nothing, size)
+def test_layout_fits_terminal_sizes(finished_run, size):
+    _, text, log = drive(finished_run, do_nothing, size)
     assert "6 of 6" in text["figures"]
     assert max(map(len, text["ranks"].splitlines())) <= max(size[0], 22)
     assert log
 
 
-def copy_of(finished, folder, lines):
-    """Copy a run as it was after `lines` events; return all lines. Events that only slow machines emit are left out."""
+def copy_of(finished_run, folder, lines):
+    """Copy a run as it was after `lines` events; return all lines.
+
+    Progress events, which only slow machines emit, are removed.
+    """
     folder.mkdir()
-    lines_read = (finished / "events.jsonl").read_text().splitlines(keepends=True)
+    lines_read = (finished_run / "events.jsonl").read_text().splitlines(keepends=True)
     content = [line for line in lines_read if json.loads(line)["event"] not in ("preparation", "progress", "estimate")]
     (folder / "events.jsonl").write_text("".join(content[:lines]))
     return content
 
 
-def test_live_view_follows_the_event_file(finished, tmp_path):
+def test_live_view_follows_the_event_file(finished_run, tmp_path):
     folder = tmp_path / "out"
-    content = copy_of(finished, folder, 5)
+    content = copy_of(finished_run, folder, 5)
 
     async def act(app, pilot):
         assert "2 of 6" in shown(app, "figures")
@@ -147,12 +150,12 @@ def test_live_view_follows_the_event_file(finished, tmp_path):
         assert app.view.last is None
         assert "no iteration yet" in shown(app, "figures")
 
-    driven(folder, act)
+    drive(folder, act)
 
 
-def test_killed_run_is_reported_as_killed(finished, tmp_path):
-    copy_of(finished, tmp_path / "out", 6)
-    _, text, _ = driven(tmp_path / "out", nothing)
+def test_killed_run_is_reported_as_killed(finished_run, tmp_path):
+    copy_of(finished_run, tmp_path / "out", 6)
+    _, text, _ = drive(tmp_path / "out", do_nothing)
     assert "ended unexpectedly" in text["status"]
     assert "the run was killed" in text["figures"]
 
@@ -166,7 +169,7 @@ def test_simulation_of_stored_policy_is_shown(tmp_path):
         {"event": "run_finished", "time": 3.0, "seconds": 2.0},
     ]
     (tmp_path / "events.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in events))
-    _, text, _ = driven(tmp_path, nothing)
+    _, text, _ = drive(tmp_path, do_nothing)
     assert text["status"].strip().startswith("finished")
     assert "stored policy, no training" in text["figures"]
     assert "7,400,000,000.00 $" in text["figures"]
@@ -175,7 +178,7 @@ def test_simulation_of_stored_policy_is_shown(tmp_path):
 
 def test_incomplete_directory_is_tolerated(tmp_path):
     (tmp_path / "events.jsonl").write_text('{"event": "run_sta')
-    _, text, _ = driven(tmp_path, nothing)
+    _, text, _ = drive(tmp_path, do_nothing)
     assert "no iteration yet" in text["figures"]
 
 

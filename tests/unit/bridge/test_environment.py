@@ -19,7 +19,7 @@ from cobre.bridge.environment import (
 )
 
 
-def test_environment_without_a_bridge_is_refused(tmp_path):
+def test_environment_without_bridge_raises(tmp_path):
     venv.create(tmp_path / "environment", with_pip=False)
     with pytest.raises(NoBridgeError, match=r"novomodelo-bridge is not installed there: .*install novomodelo-bridge=="):
         bridge_at(tmp_path / "environment")
@@ -38,7 +38,7 @@ def test_environment_without_a_bridge_is_refused(tmp_path):
         (["cobre-bridge", "novomodelo-bridge"], BRIDGE_0_18, "cobre-bridge"),
     ],
 )
-def test_environment_is_searched_for_the_bridge_that_it_has(tmp_path, installed, wanted, expected):
+def test_installed_bridge_of_environment_is_found(tmp_path, installed, wanted, expected):
     venv.create(tmp_path, symlinks=True)
     packages = next(tmp_path.glob("lib/python*/site-packages"))
     for name in installed:
@@ -50,17 +50,17 @@ def test_environment_is_searched_for_the_bridge_that_it_has(tmp_path, installed,
     assert found.command("x")[3] == f"{expected.replace('-', '_')}.cli"
 
 
-def test_each_bridge_has_a_folder_of_its_own():
+def test_bridges_have_separate_folders():
     assert own_folder(BRIDGE_0_18).name == "bridge-0.18.0"
     assert own_folder().name == own_folder(BRIDGE_0_19).name == "bridge-0.19.1"
 
 
-def test_folder_that_is_no_environment(tmp_path):
+def test_folder_without_environment_raises(tmp_path):
     with pytest.raises(NoBridgeError, match="no working Python interpreter"):
         bridge_at(tmp_path)
 
 
-def test_cache_is_where_the_user_wants_it(tmp_path, monkeypatch):
+def test_cache_location_follows_environment_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert own_folder().parent == tmp_path / "cobre"
     monkeypatch.delenv("XDG_CACHE_HOME")
@@ -68,7 +68,7 @@ def test_cache_is_where_the_user_wants_it(tmp_path, monkeypatch):
     assert own_folder().parent == tmp_path / "home" / ".cache" / "cobre"
 
 
-def test_cache_that_cannot_be_made(tmp_path, monkeypatch):
+def test_uncreatable_cache_raises(tmp_path, monkeypatch):
     (tmp_path / "cobre").write_text("a file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(NoBridgeError, match="set XDG_CACHE_HOME, or name an environment"):
@@ -76,7 +76,7 @@ def test_cache_that_cannot_be_made(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this interpreter is new enough itself")
-def test_no_python_that_is_new_enough(tmp_path, monkeypatch):
+def test_missing_recent_python_raises(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Repairs of DECOMP decks: what is found, what is edited, and the case that results."""
+"""Repairs of DECOMP decks: detection, edits and resulting cases."""
 
 import itertools
 import json
@@ -80,14 +80,14 @@ def case(tmp_path):
     return folder
 
 
-def test_records_after_the_last_stage_are_found_and_named(deck):
+def test_late_records_are_detected_and_listed(deck):
     (repair,) = find_repairs(deck)
     assert repair.name == "late-gas-stages"
     assert "after the last stage (3): LUIZORMELO stage 4, LUIZORMELO stage 5" in repair.finding
     assert "months after the horizon" in in_words([repair])
 
 
-def test_deck_that_ends_with_its_calendar_needs_none(deck):
+def test_deck_without_late_records_needs_no_repair(deck):
     kept = [line for line in DADGNL.splitlines() if "LUIZORMELO 4" not in line and "LUIZORMELO 5" not in line]
     (deck / "dadgnl.rv3").write_text("\n".join(kept))
     assert find_repairs(deck) == []
@@ -133,7 +133,7 @@ def test_blank_hours_after_the_horizon_count_equally(deck, case):
     assert after["value_mw"] == pytest.approx(404.0 / 3.0)
 
 
-def test_revision_that_the_deck_names_is_read(deck):
+def test_revision_number_is_read_from_deck(deck):
     (deck / "dadgnl.rv0").write_text("")
     (deck / "caso.dat").write_text("rv3\n")
     assert [repair.name for repair in find_repairs(deck)] == ["late-gas-stages"]
@@ -246,7 +246,7 @@ def test_limits_of_a_frequency_become_those_of_a_unit_group(deck, case):
     assert {row["max_turbined_m3s"] for row in rows if row["hydro_unit_group_id"] == 1} == {6000.0}
 
 
-def test_newave_decks_until_2019(tmp_path):
+def test_newave_decks_until_2019_are_repaired(tmp_path):
     (tmp_path / "SISTEMA.DAT").write_text(
         " GERACAO DE USINAS NAO SIMULADAS\n XXX\n      XXXJAN.\n   1\n2018  10.\n   3\n2018  20.\n 999\n"
     )

@@ -20,17 +20,17 @@ def choices(command, option):
     return set(found.type.choices)
 
 
-def test_backends_are_those_of_communication():
+def test_backend_choices_equal_those_of_communication():
     assert choices("run", "backend") == set(BackendKind)
     offered = get_args(get_type_hints(Tools.start_study)["backend"])
     assert set(offered) == set(BackendKind) - {BackendKind.MPI}  # its ranks are started by its own launcher
 
 
-def test_methods_of_upper_bounds_are_those_of_the_bounds():
+def test_method_choices_equal_computed_upper_bounds():
     assert choices("bound", "method") == set(BoundMethod) == set(get_args(BoundMethodName))
 
 
-def test_signals_have_the_exit_codes_of_ranks():
+def test_interruptions_have_the_exit_codes_of_ranks():
     assert (ExitCode.INTERRUPTED, ExitCode.TERMINATED) == (INTERRUPTED, TERMINATED)
 
 
@@ -39,5 +39,5 @@ def test_command_line_is_read_without_numpy():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_scripts_and_commands_say_the_same_about_the_backend_auto():
+def test_train_docstring_quotes_help_of_auto_backend():
     assert AUTO_BACKEND in " ".join(cobre.train.__doc__.split())

@@ -19,7 +19,7 @@ class SecondRank(LocalCommunicator):
     rank = 1
 
 
-def marked(error, end):
+def error_output(error, end):
     attach_exit_report(error, end)
     return error
 
@@ -34,8 +34,8 @@ ENDS = [
     (WorkerError(1, -signal.SIGKILL, message="rank 1 was killed"), 6, "cobre: rank 1 was killed\n"),
     (WorkerError(1, 1, InvalidCaseError("here", ())), 3, "cobre: here"),
     (InvalidCaseError("here", ()), 3, "cobre: here"),
-    (marked(AbortedError("check_failures", 0, "x"), ExitReport("empty", 3, "rank 2")), 3, "rank 2: empty\n"),
-    (marked(AbortedError("check_failures", 0, "x"), ExitReport("", 3, is_agreed=True)), 3, ""),
+    (error_output(AbortedError("check_failures", 0, "x"), ExitReport("empty", 3, "rank 2")), 3, "rank 2: empty\n"),
+    (error_output(AbortedError("check_failures", 0, "x"), ExitReport("", 3, is_agreed=True)), 3, ""),
 ]
 
 
@@ -54,7 +54,7 @@ def test_unexpected_errors_show_their_traceback():
 
 
 @pytest.mark.parametrize(("comm", "origin"), [(LocalCommunicator, ""), (SecondRank, "rank 1 (host ")])
-def test_errors_of_one_rank_name_the_rank(capsys, comm, origin):
+def test_message_names_failed_rank(capsys, comm, origin):
     with pytest.raises(SystemExit) as ended, report_errors(), mark_errors_of_rank(comm()):
         raise click.UsageError("no such thing")
     said = capsys.readouterr().err

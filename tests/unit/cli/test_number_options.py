@@ -1,4 +1,4 @@
-"""Numbers that make no sense for any study are refused before anything starts."""
+"""Numbers that no study accepts are usage errors, before anything starts."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ HUGE = "99999999999999999999"
         ("bench", "--rounds", HUGE),
     ],
 )
-def test_value_is_refused_with_the_name_of_its_option(command, option, value):
+def test_invalid_value_is_usage_error_naming_option(command, option, value):
     found = CliRunner().invoke(main, [command, CASE, option, value])
     assert found.exit_code == 2
     assert f"Invalid value for '{option}'" in found.output

@@ -22,13 +22,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def viewed():
+def view_of_run():
     return view_of(EVENTS)
 
 
 def table(width):
     console = Console(file=io.StringIO(), width=width, height=30, color_system=None)
-    console.print(run_table(viewed(), width, 30, START + 20.0))
+    console.print(run_table(view_of_run(), width, 30, START + 20.0))
     return console.file.getvalue()
 
 
@@ -41,7 +41,7 @@ def lines():
 
 
 def notebook():
-    return progress_html(viewed())
+    return progress_html(view_of_run())
 
 
 def summary(stream=None, **changes):
@@ -67,7 +67,7 @@ def summary(stream=None, **changes):
 
 @pytest.mark.parametrize(
     "text",
-    [lambda: table(100), lambda: table(50), lines, notebook, summary, lambda: plain_panels(viewed(), Path("out"))],
+    [lambda: table(100), lambda: table(50), lines, notebook, summary, lambda: plain_panels(view_of_run(), Path("out"))],
     ids=["table", "small table", "lines", "notebook", "summary", "top"],
 )
 def test_no_upper_bound_and_no_gap_is_shown(text):
@@ -83,21 +83,21 @@ def test_exact_bounds_of_trees_are_bounds_under_a_risk_measure_too():
     assert "gap 0.00 % of the lower bound" in text
 
 
-def test_sentences_wrap_on_a_terminal_and_stay_whole_in_a_log(monkeypatch):
+def test_sentences_wrap_on_terminals_but_not_in_logs(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     narrow = summary(Terminal())
     assert max(map(len, narrow.splitlines())) <= 40
     assert "levelled off: " + ("words " * 30).strip() in summary()
 
 
-def test_cost_from_one_path_is_printed_with_its_gap():
+def test_single_path_cost_is_printed_with_gap():
     facts = {"is_risk_averse": False, "lower_bound": 100.0, "upper_bound": 140.0, "upper_bound_half_width": 3.0}
     shown = summary(**facts, gap=0.5, policy_cost=150.0, policy_cost_half_width=None, policy_cost_paths=1)
     assert "estimated cost of the policy 150.00 $ (from 1 path, without a confidence interval)" in shown
     assert "gap 50.00 % of the lower bound\n" in shown  # without the sampling error of the upper bound
 
 
-def test_interval_that_ends_a_little_below_the_lower_bound_leaves_no_gap():
+def test_interval_slightly_below_lower_bound_has_no_gap():
     facts = {"is_risk_averse": False, "lower_bound": 100.0, "upper_bound": 99.0, "upper_bound_half_width": 3.0}
     shown = summary(**facts, gap=-0.001, policy_cost=99.9, policy_cost_half_width=0.06, policy_cost_paths=30)
     assert "gap -0.100 % of the lower bound, at most 0.00 % (95 % confidence)" in shown

@@ -1,4 +1,4 @@
-"""The choice between table, lines and no progress."""
+"""Choice between table, lines and no progress, and their output."""
 
 import io
 import signal
@@ -29,27 +29,27 @@ def _terminal_type(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
 
 
-def chosen(stream, *, plain=False, quiet=False):
+def progress_for(stream, *, plain=False, quiet=False):
     return type(choose_progress(plain=plain, quiet=quiet, stream=stream))
 
 
 def test_terminal_gets_a_table():
-    assert chosen(Terminal()) is LiveProgress
+    assert progress_for(Terminal()) is LiveProgress
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), OldTerminal()])
 def test_pipes_and_terminals_without_utf_8_get_lines(stream):
-    assert chosen(stream) is LineProgress
+    assert progress_for(stream) is LineProgress
 
 
 def test_dumb_terminals_get_lines(monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
-    assert chosen(Terminal()) is LineProgress
+    assert progress_for(Terminal()) is LineProgress
 
 
-def test_flags_decide():
-    assert chosen(Terminal(), plain=True) is LineProgress
-    assert chosen(Terminal(), quiet=True) is QuietProgress
+def test_flags_override_terminal_detection():
+    assert progress_for(Terminal(), plain=True) is LineProgress
+    assert progress_for(Terminal(), quiet=True) is QuietProgress
 
 
 def test_lines_are_the_same_for_every_log():
@@ -74,7 +74,7 @@ def test_quiet_prints_only_warnings(capsys):
     assert progress.has_events
 
 
-def test_table_stays_when_it_is_closed():
+def test_closed_table_remains_on_screen():
     stream = Terminal()
     progress = LiveProgress(stream)
     progress.expect("my_case")
@@ -93,7 +93,7 @@ def test_rank_without_events_draws_nothing():
     assert not progress.has_events
 
 
-def test_signals_are_noted_and_left_to_their_handlers():
+def test_signals_are_shown_and_reach_their_handlers():
     taken = []
     previous = signal.signal(signal.SIGTERM, lambda number, _: taken.append(number))
     try:
@@ -114,7 +114,7 @@ def test_default_split_is_explained():
     assert stream.getvalue().splitlines()[1] == "  a thread for each core"
 
 
-def test_resumed_run_shows_its_earlier_iterations_and_where_it_continues():
+def test_resumed_run_shows_earlier_iterations_and_continuation():
     stream = io.StringIO()
     progress = LineProgress(stream)
     earlier = [iteration(number) for number in range(1, 31)]

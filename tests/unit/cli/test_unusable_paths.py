@@ -1,4 +1,4 @@
-"""Paths that the file system refuses, and directories that hold other files than those of a run."""
+"""Paths that the file system rejects, and directories with other files than those of a run."""
 
 import os
 import shutil
@@ -15,11 +15,11 @@ LONG = "X" * 300
 SIMULATED = {"event": "simulation_finished", "scenarios": 9, "mean_cost": 2e6, "half_width": 1e3, "std_cost": 1e3}
 
 
-def whole_run():
+def finished_run():
     return [*training(3), phase("simulation"), SIMULATED]
 
 
-def said(*words):
+def error_message(*words):
     done = CliRunner().invoke(main, [*map(str, words)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
     return done
@@ -39,34 +39,34 @@ def commands(name, folder):
 
 
 @pytest.mark.parametrize(("name", "words"), [(LONG, "File name too long"), ("a\0b", "null byte")])
-def test_name_that_cannot_be_is_a_wrong_command_line(tmp_path, name, words):
+def test_impossible_file_name_is_usage_error(tmp_path, name, words):
     for command in commands(name, tmp_path):
-        done = said(*command)
+        done = error_message(*command)
         assert (done.exit_code, done.stdout) == (2, "")
         assert words in done.stderr and LONG not in done.stderr
 
 
-def test_link_to_itself(tmp_path):
+def test_link_to_itself_is_usage_error(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     for command in commands(loop, tmp_path):
-        done = said(*command)
+        done = error_message(*command)
         assert done.exit_code == 2 and "symbolic links" in done.stderr
 
 
 def test_missing_directory_is_an_error_of_the_command(tmp_path):
-    assert said("report", tmp_path / "none").exit_code == 8
+    assert error_message("report", tmp_path / "none").exit_code == 8
 
 
 @pytest.fixture
 def run(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / "events.jsonl").write_text("".join(encode(event) + "\n" for event in whole_run()))
+    (folder / "events.jsonl").write_text("".join(encode(event) + "\n" for event in finished_run()))
     return folder
 
 
-def spoil(file, kind):
+def replace_file(file, kind):
     file.unlink()
     if kind == "directory":
         file.mkdir()
@@ -77,9 +77,9 @@ def spoil(file, kind):
 
 
 @pytest.mark.parametrize("kind", ["directory", "loop", "pipe"])
-def test_events_that_are_no_file(run, kind):
-    spoil(run / "events.jsonl", kind)
-    done = said("top", run)
+def test_irregular_event_file_is_reported(run, kind):
+    replace_file(run / "events.jsonl", kind)
+    done = error_message("top", run)
     assert done.exit_code == 8 and "events.jsonl is not a file" in done.stderr
     with pytest.raises(NothingToFollowError):
         EventFollower(run).check()
@@ -89,26 +89,26 @@ def test_events_that_are_no_file(run, kind):
 def test_event_line_with_an_invalid_number_is_reported_and_skipped(run, number):
     with (run / "events.jsonl").open("a") as stream:
         stream.write(f'{{"event":"iteration","time":1.0,"iteration":99,"lower_bound":{number}}}\n')
-    done = said("top", run)
+    done = error_message("top", run)
     assert done.exit_code == 0 and "99" not in done.stdout.split("iteration")[1].split()[0]
     assert f"1 line of {run / 'events.jsonl'} cannot be read" in done.stderr
 
 
 @pytest.mark.parametrize("field", ["time", "lower_bound", "half_width", "gap", "cuts", "solves", "load", "mean_cost"])
 @pytest.mark.parametrize("value", ["words", [[]], {}, [[None, None]], None])
-def test_values_of_another_kind(run, field, value):
-    events = [event | {field: value} if field in event else event for event in whole_run()]
+def test_event_values_of_wrong_type_are_tolerated(run, field, value):
+    events = [event | {field: value} if field in event else event for event in finished_run()]
     (run / "events.jsonl").write_text("".join(encode(event) + "\n" for event in events))
-    assert said("top", run).exit_code == 0
+    assert error_message("top", run).exit_code == 0
 
 
 def test_init_prints_commands_that_a_shell_accepts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("my 'new' case", "-dash"):
-        lines = said("init", "--", name).stdout.splitlines()
+        lines = error_message("init", "--", name).stdout.splitlines()
         for line in lines[1:]:
             words = subprocess.run(
                 f"printf '%s\\n' {line.strip()}", shell=True, capture_output=True, text=True, check=True
             ).stdout.splitlines()
-            assert said(*words[1:2], words[2], *(["--help"] if words[1] == "run" else [])).exit_code == 0
+            assert error_message(*words[1:2], words[2], *(["--help"] if words[1] == "run" else [])).exit_code == 0
         shutil.rmtree(name)

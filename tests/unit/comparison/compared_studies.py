@@ -1,4 +1,4 @@
-"""Two small studies that were really run: B has one plant more than A."""
+"""Two small studies, trained and simulated: B has one plant more than A."""
 
 import json
 import shutil

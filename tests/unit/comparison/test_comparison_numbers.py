@@ -38,7 +38,7 @@ def row_of(comparison, name, **wanted):
     return found[0]
 
 
-def check(row, first, second):
+def check_row(row, first, second):
     """Check means and the paired interval of two series by scenario."""
     mean, half_width = mean_with_half_width((second - first).tolist(), 0.95)
     assert row["a"] == pytest.approx(first.mean(), rel=1e-9)
@@ -47,13 +47,13 @@ def check(row, first, second):
     assert row["half_width"] == pytest.approx(half_width, rel=1e-6, abs=1e-7)
 
 
-def test_cost_is_that_of_the_runs_and_its_interval_is_paired(comparison, runs):
+def test_cost_equals_runs_with_paired_interval(comparison, runs):
     costs = [by_scenario(run, "costs", "immediate_cost", "discount_factor") for run in runs]
     row = row_of(comparison, "summary", quantity="cost", component=None)
-    check(row, *costs)
+    check_row(row, *costs)
     assert row["difference"] < 0  # one cheap plant more
     apart = mean_with_half_width(costs[0].tolist(), 0.95)[1]
-    assert row["half_width"] < apart  # common scenarios: surer than either mean alone
+    assert row["half_width"] < apart  # paired by scenario: narrower than the interval of either mean
 
 
 def test_components_add_up_to_the_cost(comparison):
@@ -78,21 +78,21 @@ def test_every_cost_column_of_a_run_is_a_component_or_a_sum_of_them(runs):
         ("load", "buses", "load_mwh", 1e-3),
     ],
 )
-def test_energy_is_added_over_all_entities_and_stages(comparison, runs, key, name, column, factor):
+def test_energy_is_summed_over_entities_and_stages(comparison, runs, key, name, column, factor):
     series = [by_scenario(run, name, column, factor) for run in runs]
     if max(values.abs().max() for values in series) < 1e-6:
         pytest.skip("nothing in this study")
-    check(row_of(comparison, "summary", quantity=key), *series)
+    check_row(row_of(comparison, "summary", quantity=key), *series)
 
 
-def test_storage_and_water_values_are_of_the_last_block_of_a_stage(comparison, runs):
+def test_storage_and_water_values_are_from_last_block(comparison, runs):
     for key, column in (("storage", "storage_final_hm3"), ("water_value", "water_value_per_hm3")):
         series = []
         for run in runs:
             rows = table(run, "hydros")
             rows = rows[(rows["stage_id"] == 2) & (rows["hydro_id"] == 0)]
             series.append(rows[rows["block_id"] == rows["block_id"].max()].set_index("scenario_id")[column])
-        check(row_of(comparison, "all_rows", quantity=key, entity_id=0, stage_id=2), *series)
+        check_row(row_of(comparison, "all_rows", quantity=key, entity_id=0, stage_id=2), *series)
 
 
 def test_prices_are_averages_over_blocks_by_their_hours(comparison, runs):
@@ -103,7 +103,7 @@ def test_prices_are_averages_over_blocks_by_their_hours(comparison, runs):
         hours = rows["load_mwh"] / rows["load_mw"]
         weighted = (rows["spot_price"] * hours).groupby(rows["scenario_id"]).sum()
         series.append(weighted / hours.groupby(rows["scenario_id"]).sum())
-    check(row_of(comparison, "all_rows", quantity="marginal_cost", entity_id=0, stage_id=1), *series)
+    check_row(row_of(comparison, "all_rows", quantity="marginal_cost", entity_id=0, stage_id=1), *series)
 
 
 def test_spillage_is_a_volume(comparison, runs):
@@ -113,7 +113,7 @@ def test_spillage_is_a_volume(comparison, runs):
         volume = rows["spillage_m3s"] * rows["hours"] * 0.0036
         series.append(volume.groupby(rows["scenario_id"]).sum())
     found = [row for row in comparison.all_rows.to_pylist() if row["quantity"] == "spillage"]
-    check(next(row for row in found if row["entity"] is None and row["stage"] is None), *series)
+    check_row(next(row for row in found if row["entity"] is None and row["stage"] is None), *series)
 
 
 def block_hours(run):
@@ -130,7 +130,7 @@ def test_stages_add_up_and_have_dates(comparison):
     assert all(len(row["stage"]) == 7 and row["stage"][4] == "-" for row in rows)  # 2030-01
 
 
-def test_plant_that_only_one_study_has_is_named_and_has_no_difference(comparison):
+def test_plant_in_one_study_is_listed_without_difference(comparison):
     assert [(kind, name) for kind, _, name in comparison.only_in("B")] == [("thermals", NEW_PLANT)]
     assert comparison.only_in("A") == []
     row = row_of(comparison, "entities", quantity="thermal_generation", entity=NEW_PLANT)
@@ -169,7 +169,7 @@ def test_row_groups_of_any_size_give_the_same_numbers(runs, comparison, tmp_path
     assert long_table(compare_means(*again)).equals(comparison.all_rows)
 
 
-def test_no_more_than_the_row_groups_of_a_scenario_are_read_for_it():
+def test_only_row_groups_of_scenario_are_read():
     read = []
 
     class Counted(RowsInMemory):
@@ -187,13 +187,13 @@ def test_no_more_than_the_row_groups_of_a_scenario_are_read_for_it():
     assert [number for number, _ in scenarios] == list(range(1, 100))
 
 
-def test_rows_out_of_order_are_refused():
+def test_rows_out_of_order_raise():
     rows = RowsInMemory(pa.table({"scenario_id": np.array([1, 0], np.int32)}))
     with pytest.raises(ResultsError, match="order of scenarios"):
         list(ComparedRun("a", StudyRecord({}), {"t": rows}, None).scenarios("t", []))
 
 
-def test_only_common_scenarios_are_in_step():
+def test_only_common_scenarios_are_paired():
     a, b = ([(number, {}) for number in numbers] for numbers in ([0, 1, 3, 5], [1, 2, 3, 4]))
     assert [number for number, _, _ in common_scenarios(iter(a), iter(b))] == [1, 3]
 
@@ -232,7 +232,7 @@ def fake_result(run):
     return SimulationResult(tables, tuple(costs), float(costs.mean()), float(costs.std()), "", 0.0)
 
 
-def test_means_are_those_of_numpy_and_absent_cells_stay_absent():
+def test_means_match_numpy_and_absent_cells_are_nan():
     draws = np.random.default_rng(7).normal(1e9, 1.0, (2, 50, 3))
     draws[1, :, 2] = np.nan
     means = PairedMeans((3,))
@@ -254,7 +254,7 @@ def test_one_scenario_has_no_interval():
     assert math.isnan(means.half_width[0])
 
 
-def facts(hydros=(), stages=()):
+def study_record(hydros=(), stages=()):
     return StudyRecord(
         {
             "entities": {"hydros": [{"id": id_, "name": name} for id_, name in hydros]},
@@ -263,22 +263,22 @@ def facts(hydros=(), stages=()):
     )
 
 
-def matched(a, b):
-    runs = [ComparedRun(name, facts(hydros=hydros), {}, None) for name, hydros in (("A", a), ("B", b))]
+def match_names(a, b):
+    runs = [ComparedRun(name, study_record(hydros=hydros), {}, None) for name, hydros in (("A", a), ("B", b))]
     found = match_entities(*runs, "hydros", *([id_ for id_, _ in hydros] for hydros in (a, b)))
     return [(match.a, match.b) for match in found]
 
 
-def test_plants_are_the_same_by_id_and_name_or_by_a_name_used_once():
-    assert matched([(1, "x"), (2, "y")], [(1, "x"), (2, "y")]) == [(1, 1), (2, 2)]
-    assert matched([(1, "x"), (2, "y")], [(1, "new"), (2, "x"), (3, "y")]) == [(1, 2), (2, 3), (None, 1)]
-    assert matched([(1, "x")], [(1, "z")]) == [(1, None), (None, 1)]
-    assert matched([(1, "x"), (2, "x")], [(2, "x"), (3, "x")]) == [(1, 3), (2, 2)]
+def test_plants_match_by_id_and_name_or_by_unique_name():
+    assert match_names([(1, "x"), (2, "y")], [(1, "x"), (2, "y")]) == [(1, 1), (2, 2)]
+    assert match_names([(1, "x"), (2, "y")], [(1, "new"), (2, "x"), (3, "y")]) == [(1, 2), (2, 3), (None, 1)]
+    assert match_names([(1, "x")], [(1, "z")]) == [(1, None), (None, 1)]
+    assert match_names([(1, "x"), (2, "x")], [(2, "x"), (3, "x")]) == [(1, 3), (2, 2)]
 
 
-def test_stages_are_the_same_by_date():
-    a = ComparedRun("A", facts(stages=[(0, "2030-01-01"), (1, "2030-02-01")]), {}, None)
-    b = ComparedRun("B", facts(stages=[(0, "2030-02-01"), (1, "2030-03-01")]), {}, None)
+def test_stages_match_by_date():
+    a = ComparedRun("A", study_record(stages=[(0, "2030-01-01"), (1, "2030-02-01")]), {}, None)
+    b = ComparedRun("B", study_record(stages=[(0, "2030-02-01"), (1, "2030-03-01")]), {}, None)
     assert [(match.a, match.b, match.name) for match in match_stages(a, b, [0, 1], [0, 1])] == [(1, 0, "2030-02")]
     without = replace(b, study=StudyRecord({}))
     assert [(match.a, match.b) for match in match_stages(a, without, [0, 1], [1, 2])] == [(1, 1)]

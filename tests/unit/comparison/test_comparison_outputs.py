@@ -19,7 +19,7 @@ def invoke(*arguments):
     return CliRunner().invoke(main, ["compare", *map(str, arguments)])
 
 
-def test_bits_are_the_first_line_and_money_follows(runs):
+def test_first_line_is_about_bits_and_money_follows(runs):
     done = invoke(*runs)
     lines = done.output.splitlines()
     assert done.exit_code == 1
@@ -74,7 +74,7 @@ def test_json_has_bits_and_money(runs, comparison):
     assert json.loads(invoke(runs[0], runs[0], "--json").output)["identical"] is True
 
 
-def test_page_is_one_file_and_names_are_only_text(runs, tmp_path):
+def test_page_is_one_file_with_escaped_names(runs, tmp_path):
     target = tmp_path / "changes.html"
     assert invoke(*runs, "--html", target).exit_code == 1
     page = target.read_text()
@@ -104,13 +104,13 @@ def test_runs_without_simulation_are_compared_in_bits(runs, tmp_path):
     assert "no simulation" in found._repr_html_()
 
 
-def test_directory_that_holds_no_run_is_refused(runs, tmp_path):
+def test_directory_without_run_is_an_error(runs, tmp_path):
     with pytest.raises(IncompleteRunError):
         cobre.compare(runs[0], tmp_path)
     assert issubclass(IncompleteRunError, cobre.errors.CobreError)
 
 
-def test_in_python(runs, comparison):
+def test_comparison_in_python_equals_command(runs, comparison):
     found = cobre.compare(str(runs[0]), runs[1])
     assert isinstance(found, cobre.StudyComparison)
     assert list(found.to_pandas().columns[:4]) == ["quantity", "title", "unit", "component"]
@@ -123,7 +123,7 @@ def test_in_python(runs, comparison):
         found.table("plants")
 
 
-def test_plots(comparison):
+def test_comparison_plots_both_studies(comparison):
     figure = comparison.plot("storage")
     upper, lower = figure.axes
     assert len(upper.lines) == 2

@@ -85,7 +85,7 @@ def test_text_in_a_workbook_is_never_a_formula(tmp_path):
     ]
 
 
-def test_text_in_a_csv_file_is_never_a_formula_nor_a_command(tmp_path):
+def test_text_in_csv_is_never_a_formula_or_command(tmp_path):
     names = ["=1+1", "+A1", "-A1", "@SUM(A1)", " =1", "\t=1", "a\x1b]0;t\x07", "Água, 2 = 3", None]
     rows = pa.table({"name": names, "value": [-1.5] * len(names)})
     write_csv(RunTables(tmp_path, {"t": RowsInMemory(rows)}, {}), tmp_path)
@@ -96,7 +96,7 @@ def test_text_in_a_csv_file_is_never_a_formula_nor_a_command(tmp_path):
     assert {value for _, value in found} == {"-1.5"}
 
 
-def test_table_too_long_for_a_sheet_is_refused_before_anything_is_written(run, tmp_path, monkeypatch):
+def test_table_too_long_for_a_sheet_is_an_error_before_writing(run, tmp_path, monkeypatch):
     rows = stored(run, "costs").num_rows
     monkeypatch.setattr(files, "MAX_ROWS", rows)
     with pytest.raises(ExportError, match=rf"costs has {rows:,} rows.*--table stages.*--to csv"):
@@ -106,7 +106,7 @@ def test_table_too_long_for_a_sheet_is_refused_before_anything_is_written(run, t
     export_run(run, tmp_path / "x.xlsx", "xlsx", tables=["costs"])
 
 
-def test_limit_is_that_of_excel():
+def test_row_limit_equals_that_of_excel():
     assert files.MAX_ROWS == 2**20
 
 
@@ -161,10 +161,10 @@ def test_existing_targets_are_not_replaced_and_links_not_followed(run, tmp_path,
     ("form", "library", "extra"),
     [("xlsx", "xlsxwriter", "excel"), ("netcdf", "netCDF4", "netcdf"), ("duckdb", "duckdb", "duckdb")],
 )
-def test_missing_library_is_named_with_the_command_that_installs_it(run, tmp_path, monkeypatch, form, library, extra):
+def test_missing_library_error_names_install_command(run, tmp_path, monkeypatch, form, library, extra):
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(sys.modules, library)
-    monkeypatch.setattr(sys, "meta_path", [_Without(library), *sys.meta_path])
+    monkeypatch.setattr(sys, "meta_path", [_MissingModule(library), *sys.meta_path])
     done = invoke("export", run, "--to", form, "--table", "stages", "--output", tmp_path / "x")
     assert done.exit_code == 9
     assert f"{library} is not installed: pip install 'pycobre[{extra}]'" in done.output
@@ -172,7 +172,7 @@ def test_missing_library_is_named_with_the_command_that_installs_it(run, tmp_pat
     assert issubclass(MissingLibraryError, CobreError)
 
 
-class _Without:
+class _MissingModule:
     """Finds nothing in place of a library."""
 
     def __init__(self, name):
@@ -183,7 +183,7 @@ class _Without:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def test_wrong_options_are_refused(run, tmp_path):
+def test_wrong_options_are_usage_errors(run, tmp_path):
     assert "choose a format with --to" in invoke("export", run).output
     done = invoke("export", run, "--to", "csv", "--table", "plants")
     assert done.exit_code == 8
@@ -203,7 +203,7 @@ def test_damaged_table_is_not_exported(run, tmp_path):
 
 
 @pytest.mark.parametrize(("field", "value"), [("case", 3), ("config_overrides", "x"), ("versions", 1), ("method", 2)])
-def test_field_of_another_type_in_study_json_is_an_error_and_no_crash(run, tmp_path, field, value):
+def test_wrong_type_in_study_json_raises_export_error(run, tmp_path, field, value):
     copy = shutil.copytree(run, tmp_path / "copy")
     study = json.loads((copy / "study.json").read_text())
     (copy / "study.json").write_text(json.dumps(study | {field: value}))
@@ -213,11 +213,11 @@ def test_field_of_another_type_in_study_json_is_an_error_and_no_crash(run, tmp_p
         assert f"`{field}` is not a" in done.output
 
 
-def test_all_tables_are_known(run):
+def test_stages_and_entities_come_first(run):
     assert list(read_tables(run).tables)[:2] == ["stages", "entities"]
 
 
-def test_tables_in_memory_become_arrays(run):
+def test_tables_in_memory_convert_to_arrays(run):
     from cobre.study.dataframes import as_xarray
 
     hydros = as_xarray(stored(run, "hydros"))

@@ -1,4 +1,4 @@
-"""Requests refused before a study is started, and the command line of a run."""
+"""Requests rejected before a study is started, and the command line of a run."""
 
 import pytest
 from pydantic import TypeAdapter
@@ -32,7 +32,7 @@ def test_command_line_carries_the_request(case, tmp_path):
     ]
 
 
-def test_refuses_one_more_than_may_run_at_a_time(case, tmp_path):
+def test_rejects_more_studies_than_limit(case, tmp_path):
     jobs = Jobs(max_studies=1)
     jobs.start(StudyRequest(case, tmp_path / "first"))  # an empty case: it ends by itself, once it has been imported
     with pytest.raises(JobError, match="1 studies are running already"):
@@ -40,18 +40,18 @@ def test_refuses_one_more_than_may_run_at_a_time(case, tmp_path):
     jobs.wait(tmp_path / "first", 60.0)
 
 
-def test_refuses_an_output_that_is_in_use(case, tmp_path):
+def test_rejects_output_in_use(case, tmp_path):
     with output_lock(tmp_path / "out"), pytest.raises(JobError, match="is running in"):
         Jobs().start(StudyRequest(case, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("place", [".", "case"])
-def test_refuses_to_write_over_the_case(case, tmp_path, place):
+def test_rejects_case_directory_as_output(case, tmp_path, place):
     with pytest.raises(JobError, match="holds the case itself"):
         Jobs().start(StudyRequest(case, (tmp_path / place).resolve(), overwrite=True))
 
 
-def test_refuses_a_folder_with_other_things(case, tmp_path):
+def test_rejects_output_with_foreign_files(case, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("")
 
@@ -59,14 +59,14 @@ def test_refuses_a_folder_with_other_things(case, tmp_path):
         Jobs().start(StudyRequest(case, tmp_path / "out", overwrite=True))
 
 
-def test_refuses_a_file(case, tmp_path):
+def test_rejects_file_as_output(case, tmp_path):
     (tmp_path / "out").write_text("")
 
     with pytest.raises(JobError, match="is a file"):
         Jobs().start(StudyRequest(case, tmp_path / "out"))
 
 
-def test_refuses_to_replace_results_without_overwrite(case, tmp_path):
+def test_rejects_existing_results_without_overwrite(case, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "events.jsonl").write_text("")
 
@@ -74,7 +74,7 @@ def test_refuses_to_replace_results_without_overwrite(case, tmp_path):
         Jobs().start(StudyRequest(case, tmp_path / "out"))
 
 
-def test_refuses_to_simulate_where_a_policy_was_trained(case, tmp_path):
+def test_rejects_simulation_into_directory_of_training(case, tmp_path):
     for name in ("events.jsonl", "training/manifest.json"):
         (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "out" / name).write_text("")
@@ -91,17 +91,17 @@ def test_numbers_have_the_limits_of_the_command_line():
 
 
 @pytest.mark.parametrize("name", ["workers", "threads"])
-def test_refuses_more_than_the_machine_can_bear(case, tmp_path, name):
+def test_rejects_more_workers_or_threads_than_limit(case, tmp_path, name):
     with pytest.raises(JobError, match="at most"):
         Jobs().start(StudyRequest(case, tmp_path / "out", world=WorldRequest(**{name: 4 * usable_cores() + 1})))
 
 
-def test_nothing_to_stop(tmp_path):
+def test_stop_without_running_study_raises(tmp_path):
     with pytest.raises(JobError, match="no study is running"):
         Jobs().stop(tmp_path)
 
 
-def test_does_not_signal_a_process_that_is_no_study_or_elsewhere(tmp_path):
+def test_owner_elsewhere_or_unknown_is_not_signalled(tmp_path):
     with output_lock(tmp_path):
         for owner in ("pid 1 on localhost.elsewhere\n", "pid 1 on \n", "nonsense"):
             (tmp_path / "run.lock").write_text(owner)

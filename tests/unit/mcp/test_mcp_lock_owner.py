@@ -65,6 +65,6 @@ def test_process_that_has_ended_is_not_signalled(tmp_path, holder):
     assert holder.poll() is None
 
 
-def test_lock_file_without_an_owner(tmp_path, holder):
+def test_lock_file_without_owner_signals_nobody(tmp_path, holder):
     with pytest.raises(JobError, match="not known"):
         signal_owner(tmp_path, [signal.SIGTERM])

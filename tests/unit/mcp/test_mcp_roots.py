@@ -23,23 +23,23 @@ def test_relative_paths_start_in_the_first_folder(roots, places):
     assert roots.resolve(".") == places / "inside"
 
 
-def test_absolute_paths_into_any_folder(roots, places):
+def test_absolute_paths_into_any_root_are_accepted(roots, places):
     assert roots.folder(str(places / "other" / "case")) == places / "other" / "case"
 
 
 @pytest.mark.parametrize(
     "text", ["..", "../secret", "case/../../secret", "/etc/passwd", "/", "case/../..", "~", "", "a\0b", "../insider"]
 )
-def test_refuses_what_leads_outside(roots, places, text):
+def test_rejects_paths_that_lead_outside(roots, places, text):
     (places / "insider").mkdir()
-    if text == "~":  # no shell: a folder of that name
+    if text == "~":  # not expanded by a shell: a directory of that name
         assert roots.resolve(text) == places / "inside" / "~"
         return
     with pytest.raises(RefusedPathError):
         roots.resolve(text)
 
 
-def test_refuses_a_link_that_leads_outside(roots, places):
+def test_rejects_link_that_leads_outside(roots, places):
     (places / "inside" / "link").symlink_to(places / "secret")
     (places / "inside" / "dangling").symlink_to(places / "secret" / "new")
 
@@ -55,7 +55,7 @@ def test_follows_a_link_from_one_folder_to_another(roots, places):
 
 
 @pytest.mark.parametrize("name", ["system", "config.json"])
-def test_refuses_a_folder_with_a_link_to_the_outside_in_it(roots, places, name):
+def test_rejects_folder_that_contains_link_to_outside(roots, places, name):
     (places / "inside" / "case" / "deep").mkdir()
     (places / "inside" / "case" / "deep" / name).symlink_to(places / "secret")
 
@@ -63,7 +63,7 @@ def test_refuses_a_folder_with_a_link_to_the_outside_in_it(roots, places, name):
         roots.folder("case")
 
 
-def test_refuses_a_circle_of_links(roots, places):
+def test_rejects_symlink_loop(roots, places):
     (places / "inside" / "a").symlink_to(places / "inside" / "b")
     (places / "inside" / "b").symlink_to(places / "inside" / "a")
 
@@ -71,7 +71,7 @@ def test_refuses_a_circle_of_links(roots, places):
         roots.folder("a")
 
 
-def test_refuses_a_file_and_nothing_where_a_folder_is_meant(roots, places):
+def test_rejects_file_or_missing_path_as_folder(roots, places):
     (places / "inside" / "file").write_text("")
 
     with pytest.raises(RefusedPathError, match="is a file"):
@@ -94,7 +94,7 @@ def test_names_of_folders_are_unique_and_lead_back(places):
             roots.named(name, relative)
 
 
-def test_needs_folders_that_are_there(places):
+def test_missing_root_raises(places):
     with pytest.raises(ValueError, match="at least one"):
         Roots([])
     with pytest.raises(RefusedPathError, match="not a folder"):

@@ -19,7 +19,7 @@ def test_outside_a_notebook_nothing_is_drawn():
         emit(iteration(1, 2.0))
 
 
-def test_run():
+def test_progress_of_run_has_all_rows():
     events = (
         {"event": "phase", "name": "building"},
         {"event": "warning", "message": "<b>odd</b>"},
@@ -35,15 +35,15 @@ def test_run():
     assert "<b>" not in text
 
 
-def test_before_the_first_iteration():
+def test_phase_is_shown_before_first_iteration():
     assert "starting" in progress_html(RunView())
 
 
-def test_bounds_that_are_not_numbers_yet():
+def test_missing_bounds_are_drawn_as_dash():
     assert "- ± - $" in progress_html(view_of([iteration(1, 2.0, upper_bound=None, half_width=None, gap=None)]))
 
 
-def test_long_runs_stay_short():
+def test_curve_of_long_run_is_thinned_out():
     text = progress_html(view_of(iteration(number, float(number)) for number in range(1, 5001)))
     points = text.split('points="')[1].split('"')[0].split()
     assert len(points) <= MAX_POINTS

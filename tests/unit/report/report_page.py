@@ -1,4 +1,4 @@
-"""A report as tests read it: its text, its elements and its numbers."""
+"""Parser of reports for tests: text, elements and numbers."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def unpack(text):
     return ((planes[0] << 24) | (planes[1] << 16) | (planes[2] << 8)).view(np.float32)
 
 
-def explored(data, kind, name, quantity):
+def explorer_values(data, kind, name, quantity):
     """Return, by statistic and scenario, the stages of one entity as the page unpacks them."""
     explorer = data["explorer"]
     entry = next(entry for entry in explorer["kinds"] if entry["key"] == kind)

@@ -1,4 +1,4 @@
-"""Rows find their cells, however a file cuts them into pieces, and also where scenarios differ."""
+"""Rows are placed in the right cells for any size of row groups, and if scenarios differ."""
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +24,12 @@ def table(scenarios=(0, 1, 2, 5), stages=(3, 1), entities=(4, 9, 7), blocks=(0, 
     return columns | {"value": np.arange(len(keys), dtype=np.float64)}
 
 
-def without(columns, rows):
+def drop_rows(columns, rows):
     return {name: np.delete(values, rows) for name, values in columns.items()}
 
 
 @pytest.mark.parametrize("rows_per_group", [1, 5, 12, 13, 1000])
-def test_pieces_of_a_file_are_put_together(tmp_path, rows_per_group):
+def test_row_groups_of_any_size_give_same_grid(tmp_path, rows_per_group):
     columns = table()
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet", row_group_size=rows_per_group)
     found = EntityRows(TableColumns(StoredRows(tmp_path / "t.parquet")), "hydro_id")
@@ -38,37 +38,37 @@ def test_pieces_of_a_file_are_put_together(tmp_path, rows_per_group):
     np.testing.assert_array_equal(found.total("value"), columns["value"].reshape(4, 2, 3, 2).sum(axis=3))
 
 
-def test_entity_that_is_missing_in_some_stages():
+def test_entity_missing_in_some_stages_is_nan():
     columns = table()
     rows = np.flatnonzero((columns["stage_id"] == 3) & (columns["hydro_id"] == 7))
     expected = columns["value"].reshape(4, 2, 3, 2).copy()
     expected[:, 0, 1] = np.nan
-    np.testing.assert_array_equal(EntityRows(without(columns, rows), "hydro_id").grid("value"), expected)
+    np.testing.assert_array_equal(EntityRows(drop_rows(columns, rows), "hydro_id").grid("value"), expected)
 
 
-def test_scenarios_that_differ():
+def test_scenarios_with_different_rows_are_read_at_once():
     columns = table()
     rows = np.flatnonzero((columns["scenario_id"] == 2) & (columns["hydro_id"] == 7))
     expected = columns["value"].reshape(4, 2, 3, 2).copy()
     expected[2, :, 1] = np.nan
-    np.testing.assert_array_equal(EntityRows(without(columns, rows), "hydro_id").grid("value"), expected)
+    np.testing.assert_array_equal(EntityRows(drop_rows(columns, rows), "hydro_id").grid("value"), expected)
 
 
-def test_patterns():
+def test_row_pattern_is_none_for_differing_scenarios():
     keys = [np.array([0, 0, 1, 1]), np.array([5, 6, 5, 6])]
     assert row_pattern([keys]).scenarios == (0, 1)
     assert row_pattern([[key[:1] for key in keys], [key[1:] for key in keys]]).rows == 2
     assert row_pattern([[np.array([0, 0]), np.array([5, 6])]]).scenarios == (0,)
-    assert row_pattern([[np.array([1, 1, 0, 0]), keys[1]]]) is None, "ids fall"
-    assert row_pattern([[keys[0], np.array([5, 6, 6, 5])]]) is None, "another order"
-    assert row_pattern([[np.array([0, 0, 1]), np.array([5, 6, 5])]]) is None, "cut off"
+    assert row_pattern([[np.array([1, 1, 0, 0]), keys[1]]]) is None, "descending ids"
+    assert row_pattern([[keys[0], np.array([5, 6, 6, 5])]]) is None, "different order"
+    assert row_pattern([[np.array([0, 0, 1]), np.array([5, 6, 5])]]) is None, "incomplete scenario"
     assert row_pattern([]) is None
 
 
-def test_blocks_are_summed_averaged_or_the_last_is_taken():
+def test_blocks_are_reduced_by_sum_mean_or_last():
     grid = np.array(
         [[[[1.0, 3.0, np.nan], [np.nan, np.nan, np.nan]]]]
-    )  # a stage without the third block, and an entity without rows
+    )  # a stage drop_rows the third block, and an entity drop_rows rows
     hours = np.array([[1.0, 2.0, 0.0]])
     np.testing.assert_array_equal(sum_over_blocks(grid), [[[4.0, 0.0]]])
     np.testing.assert_array_equal(last_block(grid), [[[3.0, np.nan]]])

@@ -15,30 +15,30 @@ from cobre.report.notebook_html import simulation_html, training_html
 
 
 @pytest.fixture(scope="module")
-def trained():
+def training():
     return cobre.train(EXAMPLE, iterations=6, threads=1)
 
 
 @pytest.fixture(scope="module")
-def simulated(trained):
-    return cobre.simulate(EXAMPLE, trained.policy, scenarios=30, threads=1)
+def simulation(training):
+    return cobre.simulate(EXAMPLE, training.policy, scenarios=30, threads=1)
 
 
-def test_plot_bounds(trained, tmp_path):
-    figure = plot_bounds(trained)
+def test_plot_bounds_draws_bounds_and_band(training, tmp_path):
+    figure = plot_bounds(training)
     paths, cost, lower = figure.axes[0].lines
-    assert lower.get_ydata() == pytest.approx([record.lower_bound / 1e6 for record in trained.history])
-    assert paths.get_ydata() == pytest.approx([record.upper_bound / 1e6 for record in trained.history])
-    assert cost.get_ydata() == pytest.approx([record.policy_cost.value / 1e6 for record in trained.history])
+    assert lower.get_ydata() == pytest.approx([record.lower_bound / 1e6 for record in training.history])
+    assert paths.get_ydata() == pytest.approx([record.upper_bound / 1e6 for record in training.history])
+    assert cost.get_ydata() == pytest.approx([record.policy_cost.value / 1e6 for record in training.history])
     assert figure.axes[0].get_legend().get_texts()[0].get_text() == "lower bound"
     figure.savefig(tmp_path / "bounds.png")
 
 
-def test_plot_fan(simulated):
-    hydros = simulated.tables["hydros"].to_pylist()
+def test_plot_fan_draws_percentiles(simulation):
+    hydros = simulation.tables["hydros"].to_pylist()
     stored = [row["storage_final_hm3"] for row in hydros if (row["block_id"], row["hydro_id"]) == (2, 1)]
     by_stage = np.reshape(stored, (30, -1))
-    figure = plot_fan(simulated, "storage", entity=1)
+    figure = plot_fan(simulation, "storage", entity=1)
     median, mean = figure.axes[0].lines
     assert median.get_ydata() == pytest.approx(np.median(by_stage, axis=0))
     assert mean.get_ydata() == pytest.approx(by_stage.mean(axis=0))
@@ -46,39 +46,39 @@ def test_plot_fan(simulated):
 
 
 @pytest.mark.parametrize("quantity", ["storage", "inflow", "hydro_generation", "thermal_generation", "deficit", "load"])
-def test_quantities_are_summed_over_entities(simulated, quantity):
-    assert plot_fan(simulated, quantity).axes[0].lines
+def test_quantities_are_summed_over_entities(simulation, quantity):
+    assert plot_fan(simulation, quantity).axes[0].lines
 
 
-def test_impossible_plots_raise_value_error(simulated):
+def test_impossible_plots_raise_value_error(simulation):
     with pytest.raises(
         ValueError, match="water_value cannot be summed: choose one hydro_id with entity=; there are 0, 1"
     ):
-        plot_fan(simulated, "water_value")
+        plot_fan(simulation, "water_value")
     with pytest.raises(ValueError, match="storage has no hydro_id 7; there are 0, 1"):
-        plot_fan(simulated, "storage", entity=7)
+        plot_fan(simulation, "storage", entity=7)
     with pytest.raises(ValueError, match="there is no 'wind' to plot; this result has storage, inflow"):
-        plot_fan(simulated, "wind")
-    assert plot_fan(simulated, "spot_price").axes[0].lines  # there is one bus
+        plot_fan(simulation, "wind")
+    assert plot_fan(simulation, "spot_price").axes[0].lines  # there is one bus
 
 
-def test_settings_of_the_notebook_stay(trained):
+def test_matplotlib_settings_of_notebook_are_restored(training):
     before = dict(mpl.rcParams)
-    plot_bounds(trained)
-    training_html(trained)
+    plot_bounds(training)
+    training_html(training)
     assert dict(mpl.rcParams) == before
 
 
-def test_snippets_are_html_without_scripts(trained, simulated):
-    for snippet in (training_html(trained), simulation_html(simulated)):
+def test_snippets_are_html_without_scripts(training, simulation):
+    for snippet in (training_html(training), simulation_html(simulation)):
         page = Page(snippet)
         assert "script" not in {tag for tag, _, _ in page.attributes}
-    assert "lower bound" in Page(training_html(trained)).text
-    assert "30" in Page(simulation_html(simulated)).text
+    assert "lower bound" in Page(training_html(training)).text
+    assert "30" in Page(simulation_html(simulation)).text
 
 
 @pytest.mark.parametrize("module", ["cobre.report", "cobre.cli.main", "cobre.study.results"])
-def test_charts_are_loaded_when_they_are_drawn(module):
+def test_matplotlib_is_imported_on_first_plot(module):
     program = f"import sys, {module}; print(sorted(sys.modules))"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert not {"matplotlib", "pyarrow"} & set(ast.literal_eval(printed))

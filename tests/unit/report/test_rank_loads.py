@@ -12,7 +12,7 @@ def iteration(number, load):
     return new_event("iteration", iteration=number, load=load, **numbers)
 
 
-def test_stragglers_are_found():
+def test_slowest_rank_is_reported():
     loads = [[[1.0, 1.0], [1.1, 0.9], [2.0, 0.0], [0.9, 1.1]]] * 3
     workers = [{"rank": rank, "host": f"node{rank}"} for rank in range(4)]
     iterations = [iteration(number, load) for number, load in enumerate(loads, 1)]
@@ -23,7 +23,7 @@ def test_stragglers_are_found():
     assert found.waiting_share.tolist() == pytest.approx([0.5, 0.45, 0.0, 0.55])
 
 
-def test_single_rank_never_straggles():
+def test_single_rank_is_never_reported_as_slow():
     assert loads_of(view_of([iteration(1, [[5.0, 0.0]])])).stragglers() == {}
 
 

@@ -1,4 +1,4 @@
-"""`cobre report` as a user calls it."""
+"""The command `cobre report`."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ def report(*arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_it_prints_where_the_report_is(run_copy):
+def test_command_prints_path_of_report(run_copy):
     (run_copy / "report.html").unlink(missing_ok=True)
     done = report(run_copy)
     assert (done.returncode, done.stderr) == (0, "")
@@ -23,7 +23,7 @@ def test_it_prints_where_the_report_is(run_copy):
 @pytest.mark.parametrize(
     "name", ["simulation/hydros.parquet", "training/convergence.parquet", "simulation/entity_stages.parquet"]
 )
-def test_damaged_table_is_an_error_that_names_it(run_copy, name):
+def test_damaged_table_is_an_error_naming_it(run_copy, name):
     """One bit of a table that the report shows, or of one that it does not show."""
     (run_copy / "report.html").unlink(missing_ok=True)
     content = bytearray((run_copy / name).read_bytes())
@@ -38,7 +38,7 @@ def test_damaged_table_is_an_error_that_names_it(run_copy, name):
 
 
 @pytest.mark.parametrize("name", ["study.json", "summary.json", "training/manifest.json", "simulation/manifest.json"])
-def test_file_that_a_finished_run_has_lost_is_an_error_that_names_it(run_copy, name):
+def test_missing_file_of_finished_run_is_an_error_naming_it(run_copy, name):
     (run_copy / name).unlink()
     done = report(run_copy)
     assert done.returncode == 8
@@ -48,7 +48,7 @@ def test_file_that_a_finished_run_has_lost_is_an_error_that_names_it(run_copy, n
     )
 
 
-def test_events_that_a_killed_run_did_not_finish_are_no_error(run_copy):
+def test_partial_event_line_is_ignored(run_copy):
     with (run_copy / "events.jsonl").open("a") as events:
         events.write('{"type": "iter')
     assert report(run_copy).returncode == 0
@@ -75,7 +75,7 @@ def test_report_needs_no_library_of_figures(run_copy):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_all_scenarios_on_demand(run_copy, tmp_path):
+def test_option_full_includes_all_scenarios(run_copy, tmp_path):
     assert report(run_copy, "--full", "--output", tmp_path / "full.html").returncode == 0
     explorer = data_of((tmp_path / "full.html").read_text())["explorer"]
     assert [name for name in explorer["scenarios"] if name.startswith("scenario ")] == [
@@ -93,13 +93,13 @@ def test_option_output_sets_the_path_of_the_report(run_copy, tmp_path):
     assert not (run_copy / "report.html").exists()
 
 
-def test_missing_output_directory_is_refused_in_one_line(tmp_path):
+def test_missing_output_directory_is_one_line_error(tmp_path):
     done = report(tmp_path / "nothing")
     assert done.returncode == 8
     assert done.stderr == f"cobre: {tmp_path / 'nothing'} does not exist; give the output directory of a run\n"
 
 
-def test_report_that_cannot_be_written(run_copy):
+def test_unwritable_report_has_exit_code_of_outputs(run_copy):
     done = report(run_copy, "--output", run_copy / "summary.json" / "report.html")
     assert done.returncode == 5
     assert done.stderr.startswith("cobre: cannot write")

@@ -1,4 +1,4 @@
-"""Every number in the report is the number in the Parquet files."""
+"""Numbers of the report equal those of the Parquet files."""
 
 import json
 from collections import defaultdict
@@ -6,7 +6,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from pyarrow import parquet
-from report_page import data_of, explored, series
+from report_page import data_of, explorer_values, series
 
 from cobre.runs.labels import NEGLIGIBLE
 
@@ -37,7 +37,7 @@ def by_stage(rows, key, value):
     return [list(sums[stage].values()) for stage in sorted(sums)]
 
 
-def test_bounds(data, rows):
+def test_bounds_equal_convergence_table(data, rows):
     table = rows("training/convergence")
     assert len(table) == 12
     assert series(data, "bounds", "lower bound") == [row["lower_bound"] for row in table]
@@ -49,7 +49,7 @@ def test_bounds(data, rows):
     assert series(data, "bounds-later", "lower bound") == [row["lower_bound"] for row in table[6:]]
 
 
-def test_scenario_costs(data, rows, finished_run):
+def test_histogram_and_tiles_equal_scenario_costs(data, rows, finished_run):
     costs = defaultdict(float)
     for row in rows("simulation/costs"):
         costs[row["scenario_id"]] += row["immediate_cost"] * row["discount_factor"]
@@ -66,7 +66,7 @@ def test_scenario_costs(data, rows, finished_run):
     assert components == pytest.approx(costs.mean(), rel=1e-9)
 
 
-def test_storage_fan(data, rows):
+def test_storage_fan_equals_percentiles_of_table(data, rows):
     last = [row for row in rows("simulation/hydros") if row["block_id"] == 2]
     stages = by_stage(last, lambda row: True, lambda row: row["storage_final_hm3"])
     for name, share in (("5 %", 5), ("25 %", 25), ("median", 50), ("75 %", 75), ("95 %", 95)):
@@ -74,12 +74,12 @@ def test_storage_fan(data, rows):
     assert series(data, "storage", "mean") == pytest.approx([np.mean(values) for values in stages])
 
 
-def test_fans_of_plants(data, rows, study):
+def test_fans_of_plants_equal_percentiles_of_tables(data, rows, study):
     names = {entity["id"]: entity["name"] for entity in study["entities"]["hydros"]}
     last = [row for row in rows("simulation/hydros") if row["block_id"] == 2]
     for id_, name in names.items():
         stages = by_stage(last, lambda row, id_=id_: row["hydro_id"] == id_, lambda row: row["water_value_per_hm3"])
-        found = explored(data, "hydros", name, "water_value")
+        found = explorer_values(data, "hydros", name, "water_value")
         for statistic, share in (("5 %", 5), ("median", 50), ("95 %", 95)):
             assert found[statistic] == pytest.approx(
                 [np.percentile(values, share) for values in stages], rel=FOUR_DIGITS
@@ -87,7 +87,7 @@ def test_fans_of_plants(data, rows, study):
         assert found["mean"] == pytest.approx([np.mean(values) for values in stages], rel=FOUR_DIGITS)
 
 
-def test_single_scenarios_are_those_of_the_tables(data, rows, study):
+def test_single_scenarios_equal_tables(data, rows, study):
     costs = defaultdict(float)
     for row in rows("simulation/costs"):
         costs[row["scenario_id"]] += row["immediate_cost"] * row["discount_factor"]
@@ -99,7 +99,7 @@ def test_single_scenarios_are_those_of_the_tables(data, rows, study):
         for row in rows("simulation/hydros")
         if (row["hydro_id"], row["block_id"], row["scenario_id"]) == (1, 2, cheapest)
     ]
-    found = explored(data, "hydros", name, "storage")[f"cheapest (scenario {cheapest})"]
+    found = explorer_values(data, "hydros", name, "storage")[f"cheapest (scenario {cheapest})"]
     assert found == pytest.approx(expected, rel=FOUR_DIGITS)
 
 
@@ -110,7 +110,7 @@ def test_flows_are_averages_over_hours(data, rows, study):
         lambda row: row["hydro_id"] == 0,
         lambda row: row["turbined_m3s"] * hours[row["stage_id"]][row["block_id"]] / sum(hours[row["stage_id"]]),
     )
-    found = explored(data, "hydros", study["entities"]["hydros"][0]["name"], "turbined")["median"]
+    found = explorer_values(data, "hydros", study["entities"]["hydros"][0]["name"], "turbined")["median"]
     assert found == pytest.approx([np.percentile(values, 50) for values in stages], rel=FOUR_DIGITS)
 
 
@@ -120,7 +120,7 @@ def test_every_entity_can_be_found(data, study):
     assert kinds == known
 
 
-def test_table_of_hydro_plants(data, rows, study):
+def test_hydro_table_equals_means_of_tables(data, rows, study):
     table = data["tables"]["hydros"]
     found = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["rows"]}
     spilling, stored = defaultdict(set), defaultdict(list)
@@ -160,7 +160,7 @@ def test_spot_price_is_the_average_over_hours(data, rows):
     assert series(data, "spot-price-0", "median") == pytest.approx(expected)
 
 
-def test_thermal_table(data, rows):
+def test_thermal_table_equals_sums_of_tables(data, rows):
     energy, cost = defaultdict(float), defaultdict(float)
     for row in rows("simulation/thermals"):
         energy[row["thermal_id"]] += row["generation_mwh"] / 1000 / 200
@@ -170,7 +170,7 @@ def test_thermal_table(data, rows):
     assert sorted(row[5] for row in found) == pytest.approx(sorted(cost.values()))
 
 
-def test_deficit_table(data, rows):
+def test_deficit_table_equals_sums_of_tables(data, rows):
     missing = defaultdict(float)
     for row in rows("simulation/buses"):
         missing[row["scenario_id"]] += row["deficit_mwh"]
@@ -183,7 +183,7 @@ def test_deficit_table(data, rows):
     assert (worst is None) == (most == 0)
 
 
-def test_times_of_ranks(data, finished_run):
+def test_rank_times_equal_events(data, finished_run):
     events = [json.loads(line) for line in (finished_run / "events.jsonl").read_text().splitlines()]
     loads = np.array([event["load"] for event in events if event["event"] == "iteration"])
     assert loads.shape == (12, 2, 2)
@@ -192,7 +192,7 @@ def test_times_of_ranks(data, finished_run):
     assert sum(row[5] for row in data["tables"]["rank-times"]["rows"]) == 12
 
 
-def test_work_of_the_solver(data, finished_run, rows):
+def test_solver_work_equals_tables_and_summary(data, finished_run, rows):
     """By phase: forward, backward, lower bound; then the simulation, whose two ranks both look for their starts."""
     found = {row[0]: row[1:] for row in data["tables"]["solver-work"]["rows"]}
     assert list(found) == ["forward passes", "backward passes", "lower bound", "simulation"]

@@ -1,4 +1,4 @@
-"""Files with values replaced at random: a report or a ReportError, and no other outcome."""
+"""Files with values replaced at random give a report or a ReportError, and no other outcome."""
 
 import json
 import random
@@ -12,13 +12,13 @@ from cobre.report.run_folder import ReportError
 STRANGE = (None, True, -1, 0, 1e30, "words", "", [], {}, [None], [[1]], {"id": 0})
 
 
-def spoiled(value, choose):
+def corrupt(value, choose):
     """Return the same value, with about one entry in thirty replaced."""
     if choose.random() < 1 / 30:
         return choose.choice(STRANGE)
     if isinstance(value, dict):
-        return {key: spoiled(entry, choose) for key, entry in value.items()}
-    return [spoiled(entry, choose) for entry in value] if isinstance(value, list) else value
+        return {key: corrupt(entry, choose) for key, entry in value.items()}
+    return [corrupt(entry, choose) for entry in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -26,9 +26,9 @@ def test_damaged_values_do_not_break_the_report(run_copy, seed):
     choose = random.Random(seed)
     for name in ("study.json", "summary.json", "simulation/manifest.json", "training/manifest.json"):
         content = json.loads((run_copy / name).read_text())
-        (run_copy / name).write_text(json.dumps(spoiled(content, choose)))
+        (run_copy / name).write_text(json.dumps(corrupt(content, choose)))
     lines = [json.loads(line) for line in (run_copy / "events.jsonl").read_text().splitlines()]
-    (run_copy / "events.jsonl").write_text("".join(json.dumps(spoiled(line, choose)) + "\n" for line in lines))
+    (run_copy / "events.jsonl").write_text("".join(json.dumps(corrupt(line, choose)) + "\n" for line in lines))
     try:
         Page(write_report(run_copy).read_text())
     except ReportError as error:
@@ -36,14 +36,14 @@ def test_damaged_values_do_not_break_the_report(run_copy, seed):
 
 
 @pytest.mark.parametrize("name", ["study.json", "summary.json", "simulation/manifest.json", "events.jsonl"])
-def test_json_that_is_nested_without_end(run_copy, name):
+def test_deeply_nested_json_is_reported(run_copy, name):
     (run_copy / name).write_text('{"a":' * 5000 + "1" + "}" * 5000 + "\n")
     text = Page(write_report(run_copy).read_text()).text
     assert "nested too deeply" in text or "events.jsonl: 1 line cannot be read" in text
 
 
 @pytest.mark.parametrize("is_loop", [False, True])
-def test_events_that_are_no_file(run_copy, is_loop):
+def test_events_directory_is_reported(run_copy, is_loop):
     path = run_copy / "events.jsonl"
     path.unlink()
     if is_loop:

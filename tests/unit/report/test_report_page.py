@@ -36,7 +36,7 @@ def test_nothing_is_fetched(finished_page):
     assert "default-src 'none'" in finished_page
 
 
-def test_page_has_the_facts_to_reproduce_the_run(finished_page, finished_run):
+def test_page_lists_what_reproduces_the_run(finished_page, finished_run):
     page = Page(finished_page)
     summary = json.loads((finished_run / "summary.json").read_text())
     study = json.loads((finished_run / "study.json").read_text())
@@ -58,7 +58,7 @@ def test_charts_have_text_alternatives(finished_page):
     assert any(label.startswith("Bounds by iteration. The lower bound goes from") for label in labels)
 
 
-def test_every_chart_says_how_to_read_it(finished_page):
+def test_every_chart_has_an_explanation(finished_page):
     for key in data_of(finished_page)["charts"]:
         card = finished_page[finished_page.index(f'data-chart="{key}"') :]
         assert re.match(r'[^<]*><figcaption><h3>[^<]+</h3><p class="explanation">[A-Z][^<]+\.</p>', card), key
@@ -70,7 +70,7 @@ def test_charts_have_captions_of_their_axes(finished_page):
         assert caption in text
 
 
-def test_same_run_has_the_same_report(finished_run, finished_page, tmp_path):
+def test_report_of_same_run_is_identical(finished_run, finished_page, tmp_path):
     assert write_report(finished_run, tmp_path / "again.html").read_text() == finished_page
 
 

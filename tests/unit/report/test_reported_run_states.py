@@ -1,4 +1,4 @@
-"""Runs that are running, failed, interrupted or damaged; and folders that are no runs."""
+"""Reports of running, failed, interrupted and damaged runs, and of directories without a run."""
 
 import fcntl
 import json
@@ -17,18 +17,18 @@ def top_of(text):
     return Page(text[text.index("<body") : text.index("<header")] + "</body>").text
 
 
-def test_killed_run(only_events):
+def test_killed_run_is_reported_as_interrupted(only_events):
     text = write_report(only_events).read_text()
     assert "Interrupted. This run ended before it was finished" in top_of(text)
     assert "5 iterations" in top_of(text)
     data = data_of(text)
     assert data["state"] == "interrupted"
-    assert data["warnings"] == []  # half a line at the end is no damage
+    assert data["warnings"] == []  # a partial last line is not reported as damage
     assert len(series(data, "bounds", "lower bound")) == 5
     assert "cost-histogram" not in data["charts"]
 
 
-def test_report_of_a_running_study(only_events):
+def test_running_study_is_reported_as_running(only_events):
     with (only_events / "run.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         text = write_report(only_events).read_text()
@@ -36,24 +36,24 @@ def test_report_of_a_running_study(only_events):
     assert data_of(text)["state"] == "running"
 
 
-def test_lock_file_that_no_process_holds(only_events):
+def test_stale_lock_file_is_reported_as_interrupted(only_events):
     (only_events / "run.lock").write_text("pid 1 on elsewhere")
     assert data_of(write_report(only_events).read_text())["state"] == "interrupted"
 
 
-def test_run_without_iterations(only_events):
+def test_run_without_iterations_has_a_report(only_events):
     first = (only_events / "events.jsonl").read_text().splitlines()[0]
     (only_events / "events.jsonl").write_text(first + "\n")
     page = Page(write_report(only_events).read_text())
     assert "no iteration yet" in page.text
 
 
-def test_log_without_a_whole_line(tmp_path):
+def test_log_without_complete_line_has_a_report(tmp_path):
     (tmp_path / "events.jsonl").write_text('{"event": "run_sta')
     assert "0 iterations" in top_of(write_report(tmp_path).read_text())
 
 
-def test_run_that_failed(only_events):
+def test_failed_run_shows_its_error(only_events):
     log = only_events / "events.jsonl"
     whole = log.read_text().rpartition("\n")[0]
     failed = {"event": "run_failed", "time": 1.8e9, "error": "stage 3 has <no> solution", "kind": "StageFailedError"}
@@ -63,7 +63,7 @@ def test_run_that_failed(only_events):
     )
 
 
-def test_run_that_someone_stopped(run_copy):
+def test_stopped_run_has_no_simulation(run_copy):
     summary = json.loads((run_copy / "summary.json").read_text())
     (run_copy / "summary.json").write_text(json.dumps(summary | {"is_interrupted": True}))
     shutil.rmtree(run_copy / "simulation")
@@ -72,7 +72,7 @@ def test_run_that_someone_stopped(run_copy):
     assert "cost-histogram" not in data_of(text)["charts"]
 
 
-def test_stored_policy_that_was_simulated(run_copy):
+def test_simulation_of_stored_policy_is_reported(run_copy):
     summary = json.loads((run_copy / "summary.json").read_text())
     changed = {"stop_kind": None, "stop_reason": "a stored policy was used", "training_seconds": 0.0, "digest": ""}
     (run_copy / "summary.json").write_text(json.dumps(summary | changed))
@@ -89,7 +89,7 @@ def test_stored_policy_that_was_simulated(run_copy):
     assert "cost-histogram" in data_of(text)["charts"]
 
 
-def test_damaged_files_are_named_and_the_rest_is_shown(run_copy):
+def test_damaged_files_are_listed_and_rest_is_shown(run_copy):
     (run_copy / "study.json").write_text('{"name": ')
     (run_copy / "simulation" / "hydros.parquet").write_bytes(b"PAR1 no more")
     lines = (run_copy / "events.jsonl").read_text().splitlines()

@@ -20,7 +20,7 @@ def forest(size, seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_plant_has_a_place_of_its_own(seed):
+def test_plants_have_distinct_cells(seed):
     downstream = forest(151, seed)
     found = layouts(downstream)
     assert sorted(plant for layout in found for plant in layout.cells) == list(range(151))
@@ -33,7 +33,7 @@ def test_every_plant_has_a_place_of_its_own(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_names_beside_each_other_do_not_touch(seed):
+def test_neighbouring_labels_do_not_overlap(seed):
     """Names are as wide as two steps, above and below in turns: in a row, two of the same side are two steps apart."""
     for layout in layouts(forest(151, seed)):
         taken = set(layout.cells.values())
@@ -42,7 +42,7 @@ def test_names_beside_each_other_do_not_touch(seed):
             assert all(abs(other - level) >= 1 for other in neighbours)
 
 
-def test_river_systems_lie_side_by_side():
+def test_river_systems_are_packed_side_by_side():
     found = layouts(forest(60, 1))
     corners, rows = pack_layouts(found, 22)
     cells = [
@@ -54,7 +54,7 @@ def test_river_systems_lie_side_by_side():
     assert max(row for _, row in cells) < rows
 
 
-def test_plants_in_a_circle_are_left_out():
+def test_plants_in_cycle_are_omitted():
     assert [layout.cells for layout in layouts({1: 2, 2: 1, 3: None})] == [{3: (0, 0)}]
 
 
@@ -80,7 +80,7 @@ def test_system_without_rivers_and_lines_has_no_map():
     assert system_map(StudyRecord({"entities": {"buses": [{"id": 0, "name": "one"}]}})) is None
 
 
-def test_large_map_stays_readable():
+def test_large_map_is_readable():
     """151 plants: wide as a page, in letters of their natural size, and not higher than a few screens."""
     hydros = [{"id": id_, "name": f"PLANT {id_}", "downstream_id": below} for id_, below in forest(151, 2).items()]
     drawn = system_map(StudyRecord({"entities": {"hydros": hydros, "buses": [{"id": 0, "name": "one"}]}}))
@@ -89,7 +89,7 @@ def test_large_map_stays_readable():
     assert height <= 60 * ROW
 
 
-def test_report_has_it(finished_page):
+def test_report_contains_map(finished_page):
     page = Page(finished_page)
     assert "system-map" in page.ids
     assert ("a", "href", "#hydros-1") in page.attributes
