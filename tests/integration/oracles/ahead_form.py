@@ -25,7 +25,7 @@ class Node:
     ordered: dict = field(default_factory=dict)  # (plant, delivery): column or number
 
 
-class Form:
+class ScenarioTreeLp:
     """The LP of a case; inflow[t]: openings x plants."""
 
     def __init__(self, case, inflow):
@@ -47,12 +47,12 @@ class Form:
         for plant in self.case.thermals:
             for delivery, decider in self.deciders(plant).items():
                 if decider == BEFORE:
-                    root.ordered[plant["id"], delivery] = self.order_of(plant, delivery)
-        self.grow(root)
+                    root.ordered[plant["id"], delivery] = self.committed_power(plant, delivery)
+        self.add_successors(root)
         self.lp.run()
         return self.lp.getObjectiveValue()
 
-    def grow(self, parent):
+    def add_successors(self, parent):
         """Add all nodes that may follow."""
         stage = parent.stage + 1
         if stage == self.case.stages:
@@ -62,7 +62,7 @@ class Form:
             weight = parent.weight * before / len(self.inflow[stage])
             node = Node(stage, weight, [], dict(parent.released), dict(parent.ordered))
             self.decide(node, parent, inflow)
-            self.grow(node)
+            self.add_successors(node)
 
     def decide(self, node, parent, inflow):
         power = []
@@ -83,7 +83,7 @@ class Form:
             end = self.column(node, 0.0, plant["reservoir"]["max_storage_hm3"], per_hour=False)
             node.storage.append(end)
             terms.append((end, 1.0))
-            right += self.put(terms, parent.storage[number], -1.0)
+            right += self.add_term(terms, parent.storage[number], -1.0)
             terms += [(column, HM3 * hours) for column in node.released[plant["id"], node.stage]]
             for above in self.case.hydros:
                 if above["downstream_id"] == plant["id"]:
@@ -114,7 +114,7 @@ class Form:
             return self.column(node, plant["cost_per_mwh"], most, least)
         power = self.column(node, 0.0, most, least)
         terms = [(power, 1.0)]
-        self.row(terms, self.put(terms, node.ordered[plant["id"], node.stage], -1.0))
+        self.row(terms, self.add_term(terms, node.ordered[plant["id"], node.stage], -1.0))
         return power
 
     def deciders(self, plant):
@@ -127,7 +127,7 @@ class Form:
         moments = {t: self.edges[t + 1] - config["lead_time_hours"] for t in range(self.case.stages)}
         return {t: int(np.searchsorted(self.edges[1:], at)) if at > 0 else BEFORE for t, at in moments.items()}
 
-    def order_of(self, plant, delivery):
+    def committed_power(self, plant, delivery):
         total = 0.0
         first, last = (date.fromisoformat(text).toordinal() for text in (self.starts[delivery], self.ends[delivery]))
         for row in self.initial["past_anticipated_commitments"]:
@@ -151,7 +151,7 @@ class Form:
         return self.lp.getNumCol() - 1
 
     @staticmethod
-    def put(terms, thing, factor):
+    def add_term(terms, thing, factor):
         """Add a column to `terms`, or return the contribution of a number to the right-hand side."""
         if isinstance(thing, int):
             terms.append((thing, factor))

@@ -198,7 +198,7 @@ def evaporation(system: SmallSystem, draw: random.Random) -> SmallSystem:
 
 
 def travel_times(system: SmallSystem, draw: random.Random) -> SmallSystem:
-    """Let water take part of a stage or several stages to the next plant; below the last one is the sea."""
+    """Add travel times of a fraction of a stage up to several stages; the last plant has none."""
     system = cascade(system, draw) if all(hydro.downstream is None for hydro in system.hydros) else system
     return _with_hydros(
         system,
@@ -252,7 +252,7 @@ def _inflows(system: SmallSystem, draw: random.Random) -> tuple[float, ...]:
 def filling(system: SmallSystem, draw: random.Random) -> SmallSystem:
     """Fill the dead volume of a plant for the first time; before that, water may pass where its dam will be.
 
-    A pumping station needs both of its plants, and water under way a dam at both ends.
+    Skip plants of pumping stations and of arcs with travel time, which must exist in all stages.
     """
     has_station, travels = bool(system.pumps), any(hydro.travel_hours for hydro in system.hydros)
     start = 0 if has_station or travels else draw.randint(0, min(1, system.num_stages - 2))

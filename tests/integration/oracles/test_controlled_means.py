@@ -103,7 +103,7 @@ def test_intervals_cover_the_exact_mean(tmp_path, risk, iterations):
     exact, covered, widths = exact_mean(case, policy), [], []
     for result in simulations(case, policy, 200):
         mean, half_width = result.controlled_mean_cost, result.controlled_half_width
-        if mean is None:  # the plain one is sharper
+        if mean is None:  # the plain interval is narrower
             mean, half_width = result.mean_cost, result.half_width
         covered.append(abs(mean - exact) <= half_width)
         widths.append(half_width / result.half_width)

@@ -106,13 +106,13 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_bound_equals_optimum_of_horizon(name, tmp_path):
     case = CASES[name]()
-    case.iterations, case.method = 60, "none"  # no inflow can be bought
+    case.iterations, case.method = 60, "none"  # no inflow correction
     result = cobre.train(case.write(tmp_path), threads=1)
     assert result.lower_bound == pytest.approx(HorizonForm(case).optimum(), rel=1e-7)
     assert abs(result.gap) <= 1e-6  # without noise the only path costs the bound
 
 
-def test_every_case_has_its_own_optimum():
+def test_optima_of_cases_differ():
     """Check that no two cases have the same optimum, so an omission in the form would show."""
     optima = [HorizonForm(build()).optimum() for build in CASES.values()]
     assert len({round(value) for value in optima}) == len(CASES)

@@ -14,7 +14,7 @@ from cobre.io.case import load_case
 from cobre.stochastic.model import build_noise_model
 
 
-def told_by(found: CraftedCase, season_of) -> list[date]:
+def season_days(found: CraftedCase, season_of) -> list[date]:
     """Return a day of each stage's season: its first, except for weeks that end in the next month."""
     starts = [date.fromisoformat(period.start) for period in found.periods]
     return [date(2024, 1, 6) if start == date(2023, 12, 30) else start for start in starts]
@@ -25,7 +25,7 @@ def test_lags_are_means_of_seasons(tmp_path, name):
     """Compare the model with a day-by-day computation of the same noise."""
     found, season_of = CASES[name]
     noise = build_noise_model(load_case(write_crafted(tmp_path, found)))
-    expected = Remembered(found, season_of, told_by(found, season_of))
+    expected = Remembered(found, season_of, season_days(found, season_of))
     random = np.random.default_rng(5)
     before = {1: (80.0, 20.0), 2: (80.0, 20.0)}
     slots, inflows = noise.initial_lags, []
@@ -68,7 +68,6 @@ def test_bound_equals_cost_of_policy(tmp_path, name):
 
 
 def test_custom_seasons_equal_to_months_give_same_bits(tmp_path):
-    """Bit for bit."""
     periods = [Period(f"2024-0{m}-01", f"2024-0{m + 1}-01", m - 1) for m in range(1, 7)]
     folders = [tmp_path / kind for kind in ("monthly", "custom")]
     bounds = [

@@ -14,7 +14,7 @@ from ahead_cases import (
     travelling,
     travelling_uneven,
 )
-from ahead_form import Form
+from ahead_form import ScenarioTreeLp
 
 import cobre
 from cobre.io.case import load_case
@@ -48,7 +48,7 @@ def test_bound_equals_optimum_of_tree(name, tmp_path):
     folder = case.write(tmp_path)
     openings = prepare(load_case(folder)).problem.openings
     assert all((opening.realisations.inflow_m3s >= 0.0).all() for opening in openings)
-    optimum = Form(case, [opening.realisations.inflow_m3s for opening in openings]).optimum()
+    optimum = ScenarioTreeLp(case, [opening.realisations.inflow_m3s for opening in openings]).optimum()
     assert cobre.train(folder, threads=1).lower_bound == pytest.approx(optimum, rel=1e-8)
 
 

@@ -35,7 +35,7 @@ def test_iteration_estimates_the_cost_of_the_policy_that_it_began_with(tmp_path,
     assert abs(cost.value - exact.upper_bound) <= 1.5 * cost.half_width
     # Most of the effect of chance is removed: the plain mean of the same paths is far less certain.
     assert cost.half_width < 0.2 * found.half_width
-    # The excess over old cuts has this iteration's cuts in it, and errs on the safe side.
+    # The excess over old cuts includes this iteration's cuts, so the estimate is conservative.
     assert exact.upper_bound <= exact.lower_bound + found.trial_points.excess
 
 
@@ -93,7 +93,7 @@ def test_gap_rule_stops_sampled_study(tmp_path, risk):
     assert kind == "converged" if risk is None else kind in ("levelled_off", "rising")
 
 
-def test_gap_rule_is_refused_without_policy_cost_estimate(tmp_path):
+def test_gap_rule_without_policy_cost_is_rejected(tmp_path):
     case = write_case(tmp_path, reservoirs((0.3, 0.6)), forward_passes=4, iterations=5)
     config = json.loads((case / "config.json").read_text())
     config["training"]["stopping_rules"].append({"type": "gap", "relative_tolerance": 1.0})
@@ -103,7 +103,7 @@ def test_gap_rule_is_refused_without_policy_cost_estimate(tmp_path):
 
 
 @pytest.mark.parametrize(("risk", "passes"), [(None, 1), (None, 4), ((0.5, 0.4), 4)])
-def test_estimate_from_few_paths_is_not_biased_by_their_own_cuts(tmp_path, risk, passes):
+def test_estimate_from_few_paths_is_unbiased(tmp_path, risk, passes):
     """Check that the cuts of a path, which raise the cost of its own opening, do not bias the estimate downwards."""
     case, result = trained(tmp_path, risk, iterations=4)
     exact = cobre.bound(case, result.policy, method="enumeration")

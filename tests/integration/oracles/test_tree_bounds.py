@@ -41,7 +41,7 @@ def test_ranks_and_threads_do_not_change_bits(tmp_path, name):
     assert len(set(tables)) == 1
 
 
-def test_simulated_paths_count_by_their_probabilities(tmp_path):
+def test_simulated_paths_are_weighted_by_probability(tmp_path):
     case = TREES["binary"]
     folder = write_crafted(tmp_path, case)
     trained = cobre.train(folder, threads=1)
@@ -149,7 +149,7 @@ def test_plugin_risk_measure_weighs_children(tmp_path):
     assert results[-1].lower_bound == pytest.approx(results[-1].exact, rel=1e-7)
 
 
-def test_risk_measure_without_weights_for_unequal_children_is_refused(tmp_path):
+def test_risk_measure_without_weights_for_unequal_children_raises(tmp_path):
     context, tree = tree_context(write_crafted(tmp_path, TREES["binary"]), WorstOpening())
     with pytest.raises(ValidationError, match="WorstOpening has no weights for unequal probabilities"):
         iterate_tree(context, tree, 1, None)

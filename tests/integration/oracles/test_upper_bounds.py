@@ -146,7 +146,7 @@ def test_sampled_bound_under_a_risk_measure_errs_on_the_safe_side(tmp_path, iter
     assert sum(bound.policy_cost for bound in found) / 50 <= exact.policy_cost * (1 + 1e-3)
 
 
-def test_estimate_is_worded_as_estimate(tmp_path):
+def test_message_calls_estimate_an_estimate(tmp_path):
     case, result = trained(tmp_path, reservoirs(), iterations=4)
     found = cobre.bound(case, result.policy, method="sampled", paths=50)
     text, content = str(found), found.as_dict()
@@ -162,7 +162,7 @@ def test_estimate_is_worded_as_estimate(tmp_path):
     assert plain["policy_cost"] == plain["upper_bound"]
 
 
-def test_rule_that_an_estimate_met_is_not_called_converged(tmp_path):
+def test_stop_by_estimate_is_not_reported_as_converged(tmp_path):
     case = write_case(tmp_path, reservoirs(), forward_passes=4, iterations=30)
     config = json.loads((case / "config.json").read_text())
     rule = {"type": "upper_bound", "gap_percent": 50.0, "period": 4, "method": "sampled", "paths": 50}
@@ -175,7 +175,7 @@ def test_rule_that_an_estimate_met_is_not_called_converged(tmp_path):
     assert "estimated from below" in result.verdict.sentence
 
 
-def test_many_stages_give_no_sampled_bound(tmp_path):
+def test_sampled_bound_is_omitted_for_many_stages(tmp_path):
     """Check that weights of up to 3.4 times the probability give no bound over twelve stages."""
     system = reservoirs(risk=(0.25, 0.8))
     system = replace(system, loads=system.loads * 3, noise=system.noise * 3)
@@ -186,7 +186,7 @@ def test_many_stages_give_no_sampled_bound(tmp_path):
     assert "upper bound: none by sampling" in str(found)
 
 
-def test_without_a_risk_measure_the_estimate_is_that_of_the_mean(tmp_path):
+def test_risk_neutral_estimate_is_mean_of_paths(tmp_path):
     case, result = trained(tmp_path, reservoirs(risk=None), iterations=2)
     exact = cobre.bound(case, result.policy, method="enumeration")
     estimate = cobre.bound(case, result.policy, method="sampled", paths=4000, confidence=0.999)
@@ -229,20 +229,20 @@ def test_command_stores_the_bound_for_the_report(tmp_path):
     assert "exact cost of the policy" in (tmp_path / "page.html").read_text()
 
 
-def test_directory_without_a_policy_is_refused(tmp_path):
+def test_directory_without_policy_is_rejected(tmp_path):
     answer = command("bound", tmp_path)
     assert answer.returncode == 8
     assert f"{tmp_path} holds no policy, nor does {tmp_path / 'output'}: give" in answer.stderr
 
 
-def test_file_instead_of_directory_is_refused(tmp_path):
+def test_file_instead_of_directory_is_rejected(tmp_path):
     (tmp_path / "file").touch()
     answer = command("bound", tmp_path / "file")
     assert answer.returncode == 8
     assert f"{tmp_path / 'file'} is not a directory: give" in answer.stderr
 
 
-def test_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
+def test_all_outputs_show_same_verdict_after_stop_by_rule(tmp_path):
     """Check that the sampled gap, which would contradict it, is not shown."""
     case = write_case(tmp_path / "case", reservoirs(risk=None), forward_passes=4, iterations=60)
     config = json.loads((case / "config.json").read_text())
@@ -267,7 +267,7 @@ def test_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
 
 
 @pytest.mark.parametrize("risk", [None, (0.3, 0.6)])
-def test_run_has_one_gap_everywhere(tmp_path, risk):
+def test_all_outputs_show_same_gap(tmp_path, risk):
     """Check that the gap is that of the policy's cost; its possible size is shown beside it, under its own name."""
     case = write_case(tmp_path / "case", reservoirs(risk), forward_passes=4, iterations=8)
     output = tmp_path / "results"

@@ -1,4 +1,4 @@
-"""Which stage decides a delivery, by leads in stages and in hours; expected values are worked out by hand."""
+"""Deciding stages of deliveries, by leads in stages and in hours; expected values are worked out by hand."""
 
 from datetime import date
 
@@ -25,7 +25,7 @@ def plant(id_, config=None):
     return Thermal(id_, f"T{id_}", DAYS[0], 0, 10.0, GenerationLimits(0.0, 100.0), anticipated_config=config)
 
 
-def test_deliveries_are_the_stages_of_the_study_then_those_after_it():
+def test_deliveries_include_stages_after_the_study():
     stages = tuple(Stage(at, DAYS[at], DAYS[at + 1], (Block(0, "all", 240.0),)) for at in range(3))
     horizon = Horizon(PolicyGraph("finite_horizon", 0.0), stages)
     assert Deliveries.of(horizon, PostStudy((PostStudyStage(DAYS[3], 120.0),))) == DELIVERIES
@@ -48,7 +48,7 @@ def test_deciding_stage_of_each_delivery(config, deciders):
     assert DELIVERIES.deciders(config) == deciders
 
 
-def test_days_that_a_delivery_and_a_window_have_in_common():
+def test_overlap_of_delivery_and_window_in_days():
     # Delivery 1 is 11 to 20 January: 15 January to 2 February has its last six days.
     assert DELIVERIES.overlap_days(1, date(2024, 1, 15), date(2024, 2, 2)) == 6
     assert DELIVERIES.overlap_days(0, date(2024, 1, 15), date(2024, 2, 2)) == 0
@@ -61,12 +61,12 @@ def test_committed_power_is_the_mean_over_the_days_of_a_delivery():
     assert DELIVERIES.committed_mw(2, [first, second]) == 0.0
 
 
-def test_one_commitment_holds_for_all_days_of_the_deliveries_that_it_touches():
+def test_commitment_applies_to_all_days_of_its_deliveries():
     window = PastCommitment(7, date(2024, 1, 5), date(2024, 1, 15), 50.0)
     assert DELIVERIES.committed_mw(1, [window]) == 50.0
 
 
-def test_what_a_plant_decides_ahead_and_when_it_is_known():
+def test_decided_and_given_deliveries_by_stage():
     [found] = anticipations([plant(1), plant(2, AnticipatedConfig(lead_stages=2))], DELIVERIES)
     assert found == Anticipation(plant(2, AnticipatedConfig(lead_stages=2)), (BEFORE_STUDY, BEFORE_STUDY, 0, 1), 3)
     # Delivery 1 was decided before the study (-1), two stages ahead; deliveries 2 and 3 by stages 0 and 1.
@@ -80,7 +80,7 @@ def test_what_a_plant_decides_ahead_and_when_it_is_known():
     assert not found.is_known_after(2, 2), "it is delivered by then"
 
 
-def test_plant_that_decides_in_the_delivery_stage_decides_nothing_ahead():
+def test_plant_with_zero_lead_decides_nothing_ahead():
     found = Anticipation(plant(1), (0, 1, 2, 3), 3)
     assert (found.distances, found.decided_distances, found.decided) == (0, (), ())
     assert not found.decides(1, 1)

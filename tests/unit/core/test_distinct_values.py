@@ -1,4 +1,4 @@
-"""Distinct values, in ascending order and in their type."""
+"""Distinct values are ascending and keep their type."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ DRAW = np.random.default_rng(11)
     ],
     ids=lambda values: f"{values.dtype}-{values.shape}",
 )
-def test_they_are_those_of_numpy(values):
+def test_distinct_values_equal_numpy_unique(values):
     found, expected = distinct_values(values), np.unique(values)
     assert found.dtype == expected.dtype
     assert found.tolist() == expected.tolist()

@@ -1,4 +1,4 @@
-"""Another case with other values of some fields."""
+"""Tests of `cobre.changed`: copies of a case with other values of some fields."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def test_settings_and_entities(case):
     assert new.system.hydros[0] is case.system.hydros[0]
 
 
-def test_given_case_stays_as_it_is(case):
+def test_original_case_is_not_modified(case):
     before = case.config.training.tree_seed
     cobre.changed(case, {"config.training.tree_seed": before + 1})
     assert case.config.training.tree_seed == before
@@ -44,12 +44,12 @@ def test_whole_entity(case):
         ("", "not a field name"),
     ],
 )
-def test_paths_that_name_nothing(case, path, words):
+def test_unknown_field_path_raises_key_error(case, path, words):
     with pytest.raises(KeyError) as caught:
         cobre.changed(case, {path: 1})
     assert words in caught.value.args[0]
 
 
-def test_case_in_memory_trains_as_its_directory_does(case):
+def test_case_in_memory_trains_like_its_directory(case):
     digests = {cobre.train(given, iterations=2, threads=1).digest for given in (case, CASE)}
     assert len(digests) == 1

@@ -1,4 +1,4 @@
-"""Sums that have the same bits on every version of Python."""
+"""Tests of sums with the same bits on every version of Python."""
 
 import math
 import random
@@ -32,7 +32,7 @@ print(result.digest, repr(result.lower_bound), repr(result.upper_bound), repr(si
 """
 
 
-def test_order_is_that_of_the_values():
+def test_sum_depends_on_order():
     values = [1e16, 1.0, -1e16, 3.5]
     assert sum_in_order(values) == 3.5
     assert math.fsum(values) == 4.5

@@ -1,4 +1,4 @@
-"""Which production model a plant has in which stages."""
+"""Tests of the production model of a plant by stage."""
 
 from datetime import date
 from types import SimpleNamespace
@@ -33,12 +33,12 @@ def by_id(production, stages=STAGES):
         (HydroProduction(4, (StageRange(5, 5, C),), {0: A}, B), [(C, [5]), (A, [0, 3, 6]), (B, [1, 2, 4, 7])]),
     ],
 )
-def test_first_range_counts_then_the_season_then_the_default(production, expected):
+def test_first_range_precedes_season_and_default(production, expected):
     overlapping = [(A, [2, 3, 4]), (B, [5, 6, 7]), (C, [0, 1])]
     assert by_id(production) == (overlapping if expected is None else expected)
 
 
-def test_one_stage_has_the_same_choice_as_all_of_them():
+def test_choice_of_one_stage_equals_choice_for_all_stages():
     production = HydroProduction(4, (StageRange(1, 2, A),), {0: B, 1: C})
     models = ProductionModels({4: production})
     together = {stage_id: choice for choice, ids in by_id(production) for stage_id in ids}

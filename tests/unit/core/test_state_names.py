@@ -1,4 +1,4 @@
-"""Names of states: built and parsed in one place."""
+"""Tests of building and parsing state names."""
 
 import pytest
 
@@ -14,14 +14,14 @@ NAMES = {
 
 
 @pytest.mark.parametrize("text", NAMES)
-def test_name_is_what_its_parts_say(text):
+def test_state_name_is_built_from_parts(text):
     assert StateName.parse(text) == NAMES[text]
     assert str(NAMES[text]) == text
     assert kind_of(text) == NAMES[text].kind
 
 
 @pytest.mark.parametrize("text", ["", "storage", "storage2:3", "inflow_lag:3", "volume:3", "storage:x", "storage:3 "])
-def test_other_text_is_refused(text):
+def test_unknown_state_name_raises(text):
     with pytest.raises(ValueError, match="not the name of a state"):
         StateName.parse(text)
 
@@ -32,7 +32,7 @@ def test_ids_of_a_kind_keep_their_order():
     assert entity_ids(names, COMMITMENT) == (4,)
 
 
-def test_vector_has_storages_decided_states_lags_and_what_is_passed_on():
+def test_vector_holds_storages_decided_states_lags_and_passed_states():
     layout = StateLayout((StateSlot(COMMITMENT, 1, 2),), (StateSlot(IN_TRANSIT, 0, 1),))
     names = state_names(StateOwners([7, 3], [10, 20]), layout, order=2)
     lags = ("inflow_lag1:7", "inflow_lag1:3", "inflow_lag2:7", "inflow_lag2:3")

@@ -1,4 +1,4 @@
-"""Rules that end a run, asked with bounds and costs that are known."""
+"""Tests of stopping rules on given bounds and costs."""
 
 import json
 import subprocess
@@ -70,7 +70,7 @@ def test_stops_when_the_interval_reaches_the_bound(bound, tolerance, words):
         (2, 0.1, (-110.0, -100.0), False),
     ],
 )
-def test_bounds_that_stall(iterations, tolerance, bounds, stops):
+def test_stalled_bound_stops(iterations, tolerance, bounds, stops):
     (rule,) = rules(BoundStalling(iterations, tolerance))
     assert (rule.reason_to_stop(history(*bounds)) is not None) is stops
 
@@ -84,7 +84,7 @@ def test_reason_states_confidence_and_numbers():
     )
 
 
-def test_rule_looks_at_its_own_number_of_paths():
+def test_rule_uses_its_number_of_paths():
     """Simulated costs that another rule requested do not change this rule's answer."""
     few, _ = rules(SimulationBased(4, 1), SimulationBased(40, 1))
     costs = np.concatenate([[99.0, 101.0, 99.0, 101.0], np.full(36, 500.0)])
@@ -108,7 +108,7 @@ def test_every_rule_has_a_stop_kind():
     assert (cap.kind, patient.kind) == (StopKind.ITERATION_LIMIT, StopKind.BOUND_STALLING)
 
 
-def test_limit_is_no_convergence_and_a_request_no_interruption():
+def test_kinds_that_mean_convergence_or_interruption():
     assert {kind for kind in StopKind if kind.has_converged} == {
         "bound_stalling",
         "simulation",
@@ -126,7 +126,7 @@ def bounded(value, method=BoundMethod.INNER, half_width=0.0):
     return UpperBound(method, value, 100.0, half_width, None, 10)
 
 
-def test_upper_bound_near_the_lower_one_ends_the_run():
+def test_close_upper_bound_stops():
     (rule,) = rules(UpperBoundGap(1.0, period=2))
     assert rule.needs_bound(history(100.0)) is None
     assert rule.needs_bound(history(100.0, 100.0)) == BoundPlan(paths=200)
@@ -134,7 +134,7 @@ def test_upper_bound_near_the_lower_one_ends_the_run():
     assert "0.5 % above the lower bound" in rule.reason_to_stop(history(100.0, 100.0), None, bounded(100.5))
 
 
-def test_cost_below_the_lower_bound_is_called_so():
+def test_reason_states_that_cost_is_below_lower_bound():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
     assert "is 0.5 % below the lower bound" in rule.reason_to_stop(history(100.0), None, bounded(99.5))
     met = Gap(None, 1.0)._met("the cost is", 99.0, 100.0)
@@ -142,30 +142,30 @@ def test_cost_below_the_lower_bound_is_called_so():
     assert "1.00 $ below" in Gap(2.0)._met("the cost is", 99.0, 100.0)
 
 
-def test_of_an_estimate_the_upper_end_counts():
+def test_upper_end_of_estimate_is_compared():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
     assert rule.reason_to_stop(history(100.0), None, bounded(100.5, BoundMethod.SAMPLED, 0.6)) is None
     assert rule.reason_to_stop(history(100.0), None, bounded(100.5, BoundMethod.SAMPLED, 0.4)) is not None
 
 
-def test_infinite_bound_ends_nothing():
+def test_infinite_bound_does_not_stop():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
     assert rule.reason_to_stop(history(100.0), None, bounded(float("inf"))) is None
 
 
-def test_rule_is_added_by_one_class(tmp_path):
-    """Decoding, saving, the schema, completion of names and training know it without another line."""
+def test_one_class_adds_a_rule(tmp_path):
+    """Decoding, saving, schema, name completion and training support the new rule without further changes."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    found = subprocess.run([sys.executable, program, EXAMPLE], capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
-    told = json.loads(found.stdout)
-    assert told["reason"] == "lower bound of 1 $ reached"
-    assert told["kind"] == "other_rule"
-    assert told["saved"] == [{"limit": 9, "type": "iteration_limit"}, {"value": 1.0, "type": "bound_reached"}]
-    assert "LowerBoundReached" in told["schema"]
-    assert "value: is -1" in told["refused"]
-    assert "bound_reached" in told["unknown"]
+    process = subprocess.run([sys.executable, program, EXAMPLE], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    report = json.loads(process.stdout)
+    assert report["reason"] == "lower bound of 1 $ reached"
+    assert report["kind"] == "other_rule"
+    assert report["saved"] == [{"limit": 9, "type": "iteration_limit"}, {"value": 1.0, "type": "bound_reached"}]
+    assert "LowerBoundReached" in report["schema"]
+    assert "value: is -1" in report["refused"]
+    assert "bound_reached" in report["unknown"]
 
 
 PROGRAM = '''

@@ -1,4 +1,4 @@
-"""When releases arrive downstream; expected values are worked out by hand."""
+"""Arrival of releases downstream; expected values are worked out by hand."""
 
 from datetime import date
 
@@ -29,19 +29,19 @@ def test_arcs_need_a_travel_time_and_a_plant_downstream():
     assert travel_arcs(plants) == (TravelArc(1, 2, 24.0),)
 
 
-def test_hours_that_periods_have_in_common():
+def test_overlap_of_periods_in_hours():
     spans = Spans(np.array([0.0, 10.0, 30.0]))
     assert spans.lengths.tolist() == [10.0, 20.0]
     # 5 to 15 h has five hours in each period; 40 to 50 h has none.
     assert spans.overlap_hours(np.array([5.0, 40.0]), np.array([15.0, 50.0])).tolist() == [[5.0, 5.0], [0.0, 0.0]]
 
 
-def test_parallel_blocks_are_one_period_and_chronological_ones_are_several():
+def test_only_chronological_blocks_are_separate_periods():
     assert [spans.edges.tolist() for spans in axis().blocks] == [[0.0, 96.0], [96.0, 192.0]]
     assert [spans.edges.tolist() for spans in axis("chronological").blocks] == [[0.0, 24.0, 96.0], [96.0, 120.0, 192.0]]
 
 
-def test_shares_of_a_release_by_the_stage_in_which_it_arrives():
+def test_shares_of_release_by_stage_of_arrival():
     # Released from 0 to 96 h, it arrives from 24 to 120 h: 72 of 96 h in stage 0, 24 of 96 h in stage 1.
     assert axis().shares(0, 24.0).tolist() == [[0.75, 0.25]]
     # Released from 96 to 192 h, it arrives from 120 to 216 h: a quarter after the study.
@@ -56,14 +56,14 @@ def test_shares_of_a_release_by_the_block_of_the_same_stage():
     assert axis("chronological").arrival_shares_within(0, 24.0).tolist() == expected
 
 
-def test_water_of_earlier_stages_arrives_when_they_released_it():
+def test_water_in_transit_arrives_by_time_of_release():
     # The release of stage 0 (0 to 96 h) arrives from 36 to 132 h: in stage 1 from 96 to 120 h and from 120 to 132 h.
     assert axis("chronological").arrival_shares(1, 36.0).tolist() == [pytest.approx(2 / 3), pytest.approx(1 / 3)]
     # Before the study: evenly over 24 and 72 h.
     assert axis("chronological").arrival_shares(0, 36.0).tolist() == [0.25, 0.75]
 
 
-def test_releases_that_arrive_after_the_study():
+def test_releases_may_arrive_after_the_study():
     # The release of stage 0 ends at 96 h: it has arrived by 192 h unless it takes more than 96 h.
     assert [axis().arrives_after_study(0, hours) for hours in (95.0, 96.0, 97.0)] == [False, False, True]
     assert axis().arrives_after_study(1, 1.0)

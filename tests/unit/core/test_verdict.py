@@ -1,4 +1,4 @@
-"""The verdict on bounds: its text, and that it claims no more than the figures show."""
+"""Tests of the convergence verdict and its wording."""
 
 import functools
 
@@ -33,7 +33,7 @@ def test_sampled_bounds(lower, upper, half_width, kind, words):
     assert words in found.sentence
 
 
-def test_first_iterations_of_a_short_run_do_not_count():
+def test_first_iterations_of_short_run_are_ignored():
     """Every lower bound rises steeply at first; nine iterations that are flat since the fourth do not rise."""
     found = judged([20.0, 60.0, 90.0, *[100.0] * 6], 120.0, 5.0)
     assert found.kind is VerdictKind.LEVELLED_OFF
@@ -48,25 +48,25 @@ def test_one_unlucky_sample_below_the_lower_bound_is_chance():
     assert "above the 95 % band" in found.sentence
 
 
-def test_exact_bounds_converge_by_their_gap_alone():
+def test_exact_bounds_converge_by_gap_only():
     assert judged(FLAT, 100.005, 0.0, is_exact=True).kind is VerdictKind.CONVERGED
     assert judged(FLAT, 100.02, 0.0, is_exact=True).kind is VerdictKind.LEVELLED_OFF
     assert judged(FLAT, 100.005, 0.0, is_exact=True, is_risk_averse=True).kind is VerdictKind.CONVERGED
 
 
-def test_under_a_risk_measure_the_sampled_mean_proves_nothing():
+def test_sampled_mean_is_ignored_under_risk_measure():
     found = judged(FLAT, 100.0, 13.0, is_risk_averse=True)
     assert found.kind is VerdictKind.LEVELLED_OFF
     assert "not an upper bound of the objective" in found.sentence
 
 
-def test_interrupted_run_was_stopped_early_whatever_the_bounds_say():
+def test_interrupted_run_is_stopped_early():
     found = verdict(BoundHistory(FLAT, [100.2] * 13, [0.5] * 13), is_interrupted=True)
     assert found.kind is VerdictKind.STOPPED_EARLY
     assert found.sentence.startswith("stopped early; at that point: converged")
 
 
-def test_there_is_no_verdict_before_the_first_iteration():
+def test_verdict_is_none_before_first_iteration():
     assert verdict(BoundHistory([], [], [])) is None
 
 
@@ -75,7 +75,7 @@ def bound(gap, method="inner", confidence=None, **facts):
     return ComputedBound.of(content | {"confidence": confidence}, **facts)
 
 
-def test_computed_bound_counts_more_than_sampled_costs():
+def test_computed_bound_precedes_sampled_costs():
     far = judged(FLAT, 100.0, 13.0, computed=bound(0.05))
     assert far.kind is VerdictKind.LEVELLED_OFF
     assert far.sentence.endswith("the upper bound by inner approximation is 5.00 % above the lower bound")
@@ -92,7 +92,7 @@ def test_estimate_states_its_confidence():
 
 
 @pytest.mark.parametrize("content", [None, [], {}, {"method": "other"}, {"method": "inner", "upper_bound": "0.1"}])
-def test_content_without_a_bound_gives_none(content):
+def test_content_without_bound_is_none(content):
     assert ComputedBound.of(content) is None
 
 
@@ -105,7 +105,7 @@ def test_content_without_a_bound_gives_none(content):
         (PathCosts(True, True, True), True, ("upper bound", "exact", "exact upper bound")),
     ],
 )
-def test_costs_of_paths_are_called_what_they_are(costs, is_bound, names):
+def test_labels_of_path_costs(costs, is_bound, names):
     assert costs.is_bound is is_bound
     assert (costs.name, costs.label, costs.long_name) == names
 
@@ -118,7 +118,7 @@ def test_costs_of_paths_are_called_what_they_are(costs, is_bound, names):
         (0.3, True, VerdictKind.LEVELLED_OFF, "is up to 0.80 % above the lower bound (95 % confidence), estimated"),
     ],
 )
-def test_interval_of_the_policy_cost_says_whether_a_run_has_converged(half_width, is_risk_averse, kind, words):
+def test_run_converges_by_interval_of_policy_cost(half_width, is_risk_averse, kind, words):
     numbers = {"policy_cost": 100.5, "policy_cost_half_width": half_width, "policy_cost_paths": 40}
     computed = ComputedBound.of_policy(100.0, numbers, is_risk_averse=is_risk_averse)
     found = judged(FLAT, 80.0, 25.0, computed=computed, is_risk_averse=is_risk_averse)
@@ -127,7 +127,7 @@ def test_interval_of_the_policy_cost_says_whether_a_run_has_converged(half_width
 
 
 @pytest.mark.parametrize("changed", [{"policy_cost": None}, {"policy_cost_half_width": None}, {"policy_cost_paths": 0}])
-def test_cost_without_an_interval_or_of_all_paths_is_no_computed_bound(changed):
+def test_cost_without_interval_or_of_all_paths_is_not_a_computed_bound(changed):
     numbers = {"policy_cost": 100.5, "policy_cost_half_width": 1.0, "policy_cost_paths": 40} | changed
     assert ComputedBound.of_policy(100.0, numbers, is_risk_averse=False) is None
 
@@ -168,18 +168,18 @@ def test_exact_costs_below_the_lower_bound_are_not_convergence():
         ({"computed": bound(0.25), "is_exact": True}, 0.25, None),
     ],
 )
-def test_gap_is_that_to_the_best_known_cost(facts, gap, error):
+def test_gap_is_relative_to_best_available_cost(facts, gap, error):
     history = BoundHistory([90.0, 100.0], [200.0, 120.0], [9.0, 5.0], **facts)
     assert history.gap == pytest.approx(gap)
     assert history.gap_error == pytest.approx(error)
 
 
-def test_there_is_no_gap_before_the_first_iteration():
+def test_gap_is_none_before_first_iteration():
     assert BoundHistory([], [], []).gap is None
     assert BoundHistory([], [], [], single_path_cost=1.0).gap_error is None
 
 
-def test_stopping_rule_that_computed_the_bound_counts_more_than_the_sampled_cost():
+def test_bound_of_stopping_rule_precedes_sampled_cost():
     stored = {"method": "inner", "upper_bound": 105.0, "half_width": 0.0, "lower_bound": 100.0}
     known = {"policy_cost": 102.0, "policy_cost_half_width": 1.0, "policy_cost_paths": 40}
     of_run = functools.partial(ComputedBound.of_run, 100.0, is_risk_averse=False)

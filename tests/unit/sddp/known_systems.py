@@ -1,4 +1,4 @@
-"""A list of small systems with their optimal costs, as cobre-python 0.18.0 finds them."""
+"""Registry of small systems with their optimal costs according to cobre-python 0.18.0."""
 
 KNOWN = {}
 

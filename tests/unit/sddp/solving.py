@@ -1,4 +1,4 @@
-"""From a small system to numbers: its LPs, its bound, its simulation."""
+"""Solve small systems: their LPs, bounds and simulations."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Machines: groups at several buses, production functions, the first filling of a reservoir."""
+"""Small systems with unit groups at several buses, production functions and filling reservoirs."""
 
 from known_systems import known
 from small_cases import GEOMETRY, PLANES, PRODUCTIVITY, THERMALS, SmallCase, group, hydro, line, thermal
@@ -37,7 +37,7 @@ def groups_with_minimums():
 
 
 @known(5702037.717311671)
-def a_single_group_with_minimums():
+def single_group_with_minimums():
     case = cascade(storage={0: 50.0}, inflow={0: [5.0, 5.0, 2.0, 1.0]}, thermals=[thermal(0, 1.0, 200.0)])
     case.hydros = [hydro(0, groups=[group(0, 0, (10.0, 50.0), (9.0, 50.0))])]
     return case
@@ -105,7 +105,7 @@ def planes_over_two_blocks():
 
 
 @known(5478203.232314419)
-def planes_over_following_blocks():
+def planes_over_chronological_blocks():
     return planes(hours=(400.0, 330.0), block_mode="chronological")
 
 
@@ -174,17 +174,17 @@ def filling(**others):
 
 
 @known(6137884.888433413)
-def filling_that_is_cheap_to_leave():
+def filling_with_cheap_violation():
     return filling(penalties={"filling_target_violation_cost": 3.0, "storage_violation_below_cost": 2.0})
 
 
 @known(6871935.355496346)
-def filling_with_a_dear_minimum_afterwards():
+def filling_followed_by_expensive_minimum():
     return filling(penalties={"filling_target_violation_cost": 3.0, "storage_violation_below_cost": 90000.0})
 
 
 @known(6187516.465194831)
-def filling_in_following_blocks():
+def filling_in_chronological_blocks():
     return filling(hours=(300.0, 430.0), block_mode="chronological")
 
 

@@ -1,4 +1,4 @@
-"""Buses, lines, contracts, thermal plants, and constraints that users write."""
+"""Small systems with buses, lines, contracts, thermal plants and generic constraints."""
 
 from known_systems import known
 from small_cases import GEOMETRY, THERMALS, SmallCase, contract, group, hydro, line, pump, source, thermal
@@ -30,7 +30,7 @@ def deficit_in_steps():
 
 
 @known(27347925.027368613)
-def thermals_that_come_and_go():
+def thermals_with_entry_and_exit():
     rows = [
         {"thermal_id": 0, "stage_id": 1, "block_id": 1, "min_generation_mw": 2.0, "max_generation_mw": 4.0},
         {"thermal_id": 1, "stage_id": 2, "cost_per_mwh": 15.0},
@@ -54,11 +54,11 @@ def lines_with_limits_by_block():
 
 
 @known(94274.15744108458)
-def more_power_than_needed():
+def excess_generation():
     return cascade(load={0: 5.0}, thermals=[thermal(0, 3.0, 20.0, least=10.0), thermal(1, 2.0, 5.0)])
 
 
-def with_everything():
+def all_entity_kinds():
     second = hydro(
         1,
         storage=(5.0, 40.0),
@@ -85,7 +85,7 @@ def with_everything():
     )
 
 
-def rule(expression, least=None, most=None, slack=None, base=with_everything, **others):
+def rule(expression, least=None, most=None, slack=None, base=all_entity_kinds, **others):
     """Return a system with a constraint in every stage."""
     case = base()
     penalty = {"enabled": slack is not None} | ({"penalty": slack} if slack is not None else {})
@@ -160,7 +160,7 @@ RULE_OPTIMA = {
 
 
 @known(16748786.258187508)
-def water_that_arrives_past_a_plant_that_is_not_there():
+def water_in_transit_past_plant_out_of_service():
     def base():
         return SmallCase(
             hydros=[

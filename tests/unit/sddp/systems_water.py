@@ -1,4 +1,4 @@
-"""Reservoirs and what flows between them."""
+"""Small systems with reservoirs and the flows between them."""
 
 from known_systems import known
 from small_cases import GEOMETRY, THERMALS, SmallCase, hydro, pump
@@ -36,7 +36,7 @@ def cascade(**others):
 
 
 @known(22768427.30911247)
-def plant_that_enters_in_the_middle(**others):
+def plant_that_enters_during_study(**others):
     case = cascade(**others)
     case.hydros[1]["entry_stage_id"] = 2
     return case
@@ -50,7 +50,7 @@ def plant_that_leaves():
 
 
 @known(29980810.228723347)
-def last_plant_of_the_river_enters():
+def last_plant_of_cascade_enters():
     case = cascade()
     case.hydros[2]["entry_stage_id"] = 1
     return case
@@ -58,13 +58,13 @@ def last_plant_of_the_river_enters():
 
 @known(25065512.836358096)
 def storage_below_its_limit_before_entry():
-    return plant_that_enters_in_the_middle(storage={0: 50.0, 1: 2.0, 2: 10.0})
+    return plant_that_enters_during_study(storage={0: 50.0, 1: 2.0, 2: 10.0})
 
 
 @known(33734448.654416054)
-def withdrawal_at_a_plant_that_is_not_there():
+def withdrawal_before_entry():
     rows = in_all_stages(0, water_withdrawal_m3s=2.0) + in_all_stages(1, water_withdrawal_m3s=6.0)
-    return plant_that_enters_in_the_middle(tables={"constraints/hydro_bounds": rows})
+    return plant_that_enters_during_study(tables={"constraints/hydro_bounds": rows})
 
 
 @known(26961835.9964557)
@@ -77,7 +77,7 @@ def diversion():
 
 
 @known(28550431.418093648)
-def diversion_to_a_plant_that_is_not_there():
+def diversion_to_plant_out_of_service():
     case = diversion()
     case.hydros[1]["entry_stage_id"] = 2
     return case
@@ -138,7 +138,7 @@ def limits_of_spillage_and_outflow():
 
 
 @known(63037274.81485283)
-def too_much_water():
+def excess_water():
     case = cascade(inflow={0: 60.0, 1: 9.0, 2: 2.0})
     case.hydros[1]["outflow"]["max_outflow_m3s"] = 32.0
     case.hydros[2]["outflow"]["max_outflow_m3s"] = 35.0
@@ -146,7 +146,7 @@ def too_much_water():
 
 
 @known(29668197.04269371)
-def least_outflow():
+def minimum_outflow():
     case = cascade()
     case.hydros[0]["outflow"]["min_outflow_m3s"] = 25.0
     case.hydros[1]["outflow"]["min_outflow_m3s"] = 9.0
@@ -175,25 +175,25 @@ def withdrawal_with_its_usual_price():
 
 
 @known(19172056.079462264)
-def withdrawal_that_is_cheap_to_leave_out():
-    """Less than nothing cannot be withdrawn."""
+def withdrawal_with_cheap_violation():
+    """Withdrawal cannot be negative."""
     return withdrawal({"water_withdrawal_violation_cost": 1.0})
 
 
 @known(71455.2098099392)
-def withdrawal_of_more_than_asked():
+def withdrawal_above_demand():
     return withdrawal(
         {"water_withdrawal_violation_cost": 0.001, "spillage_cost": 3.0}, inflow={0: 60.0, 1: 60.0, 2: 60.0}
     )
 
 
 @known(429293.4966669455)
-def withdrawal_that_brings_water():
+def negative_withdrawal():
     return withdrawal({"water_withdrawal_violation_cost": 1.0}, first=0.0, second=-3.0)
 
 
 @known(1654625.6921743548)
-def withdrawal_that_brings_too_much_water():
+def excessive_negative_withdrawal():
     return withdrawal(
         {"water_withdrawal_violation_cost": 0.001, "spillage_cost": 3.0},
         first=0.0,
@@ -253,7 +253,7 @@ def evaporation_that_is_cheap_to_violate():
 
 
 @known(22172172.97374432)
-def blocks_that_follow_one_another():
+def chronological_blocks():
     case = cascade(hours=(300.0, 230.0, 200.0), block_mode="chronological", storage={0: 50.0, 1: 39.0, 2: 1.0})
     case.hydros[0]["reservoir"]["max_storage_hm3"] = 52.0
     case.documents["scenarios/load_factors.json"] = {"load_factors": [factors(stage) for stage in range(4)]}
@@ -266,21 +266,21 @@ def factors(stage):
 
 
 @known(19870586.99898464)
-def the_same_blocks_side_by_side():
-    case = blocks_that_follow_one_another()
+def parallel_blocks():
+    case = chronological_blocks()
     case.block_mode = "parallel"
     return case
 
 
 @known(28532687.02449097)
-def following_blocks_past_a_plant_that_is_not_there():
-    case = blocks_that_follow_one_another()
+def chronological_blocks_past_plant_out_of_service():
+    case = chronological_blocks()
     case.hydros[1]["entry_stage_id"] = 2
     return case
 
 
 @known(23256560.30662791)
-def withdrawal_in_following_blocks():
+def withdrawal_in_chronological_blocks():
     case = withdrawal({"water_withdrawal_violation_cost": 60.0}, storage={0: 50.0, 1: 5.5, 2: 0.0})
     case.hours, case.block_mode = (300.0, 430.0), "chronological"
     return case

@@ -24,11 +24,11 @@ def test_sums_go_over_components_and_openings_in_their_order(dimension: int) -> 
         assert cuts[point].tolist() == expected.tolist()
 
 
-def test_no_points_give_no_cuts() -> None:
+def test_without_points_there_are_no_cuts() -> None:
     assert average_cuts(np.zeros((0, 4)), np.zeros((0, 4)), np.zeros((0, 2)), np.zeros((0, 2))).shape == (0, 3)
 
 
-def test_numbers_that_do_not_fit_are_refused() -> None:
+def test_mismatched_shapes_raise() -> None:
     with pytest.raises(ValueError, match="differ"):
         average_cuts(np.zeros((2, 4)), np.zeros((2, 3)), np.zeros((8, 2)), np.zeros((2, 2)))
     with pytest.raises(TypeError, match="weights"):

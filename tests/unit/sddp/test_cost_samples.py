@@ -1,4 +1,4 @@
-"""Samples of costs: pooled as if paths were known one by one, with intervals that allow for long tails."""
+"""Samples of costs: pooling, and confidence intervals that allow for long tails."""
 
 import math
 
@@ -11,7 +11,7 @@ from cobre.core.policy_cost import CostSample, latest, latest_cost, pooled
 DRAWN = np.random.default_rng(7).lognormal(size=40).tolist()
 
 
-def test_pooled_samples_are_one_sample_of_all_paths():
+def test_pooled_samples_equal_sample_of_all_paths():
     together, parts = (
         CostSample.of(DRAWN),
         pooled([CostSample.of(DRAWN[:1]), CostSample.of(DRAWN[1:9]), CostSample.of(DRAWN[9:])]),
@@ -20,7 +20,7 @@ def test_pooled_samples_are_one_sample_of_all_paths():
     assert (parts.mean, parts.squares, parts.cubes) == pytest.approx((together.mean, together.squares, together.cubes))
 
 
-def test_symmetric_sample_has_students_interval_and_a_skewed_one_a_wider():
+def test_skewed_sample_has_wider_interval_than_students():
     even = [1.0, 2.0, 3.0, 4.0]
     assert CostSample.of(even).half_width(0.95) == pytest.approx(mean_with_half_width(even, 0.95)[1])
     assert CostSample.of(DRAWN).half_width(0.95) > 1.1 * mean_with_half_width(DRAWN, 0.95)[1]
@@ -49,7 +49,7 @@ def test_small_iterations_are_pooled_the_newest_first_and_at_most_half_of_all():
     assert latest_cost([*samples, None], is_estimate=False) is None
 
 
-def test_spread_of_more_iterations_counts_where_it_is_wider():
+def test_wider_spread_of_more_iterations_is_used():
     calm, wild = CostSample.of([1.0, 1.1] * 16), CostSample.of([0.0, 9.0] * 8)
     alone, warned = (
         latest_cost([calm, calm], is_estimate=False),

@@ -1,4 +1,4 @@
-"""The pool of cuts: how it grows, and what it does not store."""
+"""Tests of growth of the cut pool, and of the components that it does not store."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def filled(pool, iterations, passes):
     return pool
 
 
-def test_small_pool_is_small_and_a_large_one_grows_by_a_quarter_at_most():
+def test_small_pool_is_small_and_large_pool_grows_by_at_most_a_quarter():
     pool = filled(CutPool(LocalCommunicator(), 2, 3), 1, 2)
     assert pool.nbytes == 8 * 2 * 4 * CUTS_PER_BLOCK
     filled(pool, 999, 2)
@@ -46,7 +46,7 @@ def test_components_not_stored_read_as_zero():
     assert pool.nbytes == 8 * (3 + 4) * sum(chunk.shape[1] for chunk in pool.rows(0).chunks)
 
 
-def test_cut_with_a_coefficient_that_is_not_stored_is_refused():
+def test_cut_with_unstored_coefficient_raises():
     pool = CutPool(LocalCommunicator(), 2, 3, STORED)
     assert pool.stored_columns(0, np.array([[5.0, 1.0, 0.0, 2.0]])).tolist() == [[5.0, 1.0, 2.0]]
     with pytest.raises(InternalError, match="depends on a state"):
@@ -71,7 +71,7 @@ def program(autoregression, states=1):
     return whole
 
 
-def test_lags_are_stored_for_as_long_as_a_later_stage_reads_them():
+def test_lags_are_stored_until_last_reading_stage():
     """Two plants, two lags. The third stage reads lag 2 of the second plant: lag 1 when it leaves the first stage."""
     nothing = [[0.0, 0.0], [0.0, 0.0]]
     programs = [program(nothing), program(nothing), program([[0.5, 0.0], [0.0, 0.2]]), program(nothing)]

@@ -56,11 +56,11 @@ def on_two_ranks(comm: Backend) -> None:
     assert (first == 1.0).all() and (other == np.arange(100)).all()
 
 
-def test_numbers_are_the_same_lie_in_one_place_and_cannot_be_written() -> None:
+def test_shared_numbers_are_equal_stored_once_and_read_only() -> None:
     run(on_two_ranks, 2, backend="shm")
 
 
-def test_single_rank_keeps_the_problem_that_it_built() -> None:
+def test_single_rank_keeps_original_problem() -> None:
     problem = two_reservoirs().problem
     with LocalCommunicator() as comm:
         shared = build_once_per_node(comm, lambda: problem)

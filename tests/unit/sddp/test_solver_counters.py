@@ -17,7 +17,7 @@ def test_means_follow_from_sums():
     assert SOME.mean_nucleus == 3.0
 
 
-def test_means_of_no_solves_are_none():
+def test_means_without_solves_are_none():
     nothing = SolveStatistics()
     assert (nothing.us_per_pivot, nothing.mean_active_rows, nothing.mean_nucleus) == (None, None, None)
 

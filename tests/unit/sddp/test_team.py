@@ -1,4 +1,4 @@
-"""Teams: the shares of members, and the layout of their common tables."""
+"""Tests of teams: items of members, and the layout of their shared tables."""
 
 from itertools import pairwise
 
@@ -36,8 +36,8 @@ def problem(tmp_path_factory):
     return context_of(case.write(tmp_path_factory.mktemp("team"))).problem
 
 
-def places_of(layout):
-    """Return all places in their order."""
+def layouts_of(layout):
+    """Return all array layouts in order."""
     return [
         layout.states,
         layout.objective,
@@ -50,7 +50,7 @@ def places_of(layout):
 
 
 @pytest.mark.parametrize("members", [(0, 1, 2, 3), (0, 2), (1, 3), (3,)])
-def test_members_have_their_blocks_side_by_side(members):
+def test_blocks_of_members_are_contiguous(members):
     split = WorkSplit(10, 4)  # 3, 3, 2, 2
     for rank in members:
         team = Team(members, rank)
@@ -75,9 +75,9 @@ def test_one_rank_needs_no_tables(problem):
     team.close()
 
 
-def test_tables_lie_apart_and_on_lines_of_their_own(problem):
+def test_tables_do_not_overlap_and_are_cache_line_aligned(problem):
     layout = TeamLayout.of(problem, PATHS)
-    places = places_of(layout)
+    places = layouts_of(layout)
     assert all(place.start % ALIGNMENT == 0 for place in places)
     assert all(one.end <= other.start for one, other in pairwise(places))
     assert places[0].start >= 2 * ALIGNMENT
@@ -94,7 +94,7 @@ def test_tables_of_a_team_have_the_sizes_of_the_problem(problem):
     assert layout.gradients.shape[0] >= PATHS * 4 * problem.dimension
 
 
-def test_counters_are_used_in_turns_and_set_back_by_the_leader(problem):
+def test_counters_alternate_and_leader_resets_them(problem):
     layout = TeamLayout.of(problem, PATHS)
     region = LocalCommunicator().create_shared_region(layout.nbytes, np.uint8)
     tables = TeamTables(region, layout, is_leader=True)
@@ -111,7 +111,7 @@ def test_counters_are_used_in_turns_and_set_back_by_the_leader(problem):
     region.close()
 
 
-def test_only_the_leader_sets_counters_back(problem):
+def test_only_leader_resets_counters(problem):
     layout = TeamLayout.of(problem, PATHS)
     region = LocalCommunicator().create_shared_region(layout.nbytes, np.uint8)
     tables = TeamTables(region, layout, is_leader=False)
@@ -122,7 +122,7 @@ def test_only_the_leader_sets_counters_back(problem):
 
 
 @pytest.mark.parametrize("has_solution", [False, True])
-def test_scenarios_of_one_stage_stay_while_those_of_the_next_are_written(problem, has_solution):
+def test_tables_of_one_stage_survive_writes_of_the_next(problem, has_solution):
     layout = SolutionLayout.of(problem, PATHS, has_solution=has_solution)
     region = LocalCommunicator().create_shared_region(layout.nbytes, np.uint8)
     tables = SolutionTables(region, layout, is_leader=True)
@@ -138,7 +138,7 @@ def test_scenarios_of_one_stage_stay_while_those_of_the_next_are_written(problem
     region.close()
 
 
-def test_place_is_a_view():
+def test_array_layout_gives_view():
     memory = np.zeros(256, np.uint8)
     ArrayLayout(64, np.float64, (2, 3)).view(memory)[1, 2] = 1.0
     assert memory[64:112].any()

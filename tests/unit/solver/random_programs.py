@@ -1,4 +1,4 @@
-"""Random stage programs of any shape, and the same LPs as one whole through highspy."""
+"""Random stage programs of any shape, and the same LPs in full for highspy."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""LPs whose numbers hide the tolerances: every solve ends, and at the optimum."""
+"""Badly scaled LPs: every solve terminates at the optimum."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ HARRIS_TOLERANCE = 1e-10
 
 def one_row(coefficient: list[float], cost: list[float], upper: list[float]) -> StageProgram:
     """Return columns with these numbers and an expensive unlimited one in one row, which needs the inflow."""
-    columns = len(cost) + 2  # the dear one, and the future cost
+    columns = len(cost) + 2  # the expensive column, and the future cost
     names = Names(tuple(f"column{j}" for j in range(columns)), ("row",))
     return StageProgram(
         cost=np.array([*cost, 1e12, 1.0]),
@@ -78,7 +78,7 @@ def hidden_cost(coefficient: float) -> float:
 
 @BOTH_METHODS
 @pytest.mark.timeout(60)
-def test_ratio_test_ends_where_rounding_hides_its_tolerance(max_dense_rows: int) -> None:
+def test_ratio_test_terminates_if_rounding_exceeds_tolerance(max_dense_rows: int) -> None:
     """The second column is the only candidate left, and rounding puts it beyond its own breakpoint."""
     coefficient = 4.9e8 / 2**17  # not so far from one that the stage would get other units
     cost = hidden_cost(coefficient)
@@ -91,7 +91,7 @@ def test_ratio_test_ends_where_rounding_hides_its_tolerance(max_dense_rows: int)
 
 @BOTH_METHODS
 @pytest.mark.parametrize(("slope", "volume"), [(9e-10, 1e7), (9e-13, 1e10)])
-def test_small_slopes_of_a_cut_count_where_volumes_are_large(slope: float, volume: float, max_dense_rows: int) -> None:
+def test_small_cut_slopes_matter_for_large_volumes(slope: float, volume: float, max_dense_rows: int) -> None:
     """The cost-to-go rises from 1 to 1.009 with the volume, which replaces power that has no lower limit.
 
     The dense method hands such an LP to HiGHS, which drops entries up to 1e-9, and those up to 1e-12 in any case: the
@@ -107,7 +107,7 @@ def test_small_slopes_of_a_cut_count_where_volumes_are_large(slope: float, volum
 
 
 @pytest.mark.parametrize("column", [0, 1])
-def test_row_that_names_a_column_twice_is_refused(column: int) -> None:
+def test_duplicate_column_in_row_raises(column: int) -> None:
     program = one_row([1.0, 2.0], [1.0, 2.0], [5.0, 5.0])
     program.column_index[1] = program.column_index[0] = column
     with pytest.raises(ValueError, match="a row has a column twice"):
@@ -122,7 +122,7 @@ the pivots that follow lead back to the same basis, and so on. Found by a search
 
 
 @pytest.mark.parametrize("item", [0, 3, 7, 8])
-def test_bound_flips_that_go_round_in_circles_end_in_primal_pivots(item: int) -> None:
+def test_cycling_bound_flips_end_in_primal_pivots(item: int) -> None:
     """Before, twenty rounds were made, twice, and HiGHS solved the LP.
 
     Still before, a basis that was infeasible after twenty rounds counted as optimal: the cost was right, and rows and
@@ -173,20 +173,20 @@ def worst_of(call: Call, batch: Batch) -> float:
 
 
 @pytest.mark.parametrize(("seed", "item"), [(7, 1), (10135, 1), (10279, 1)])
-def test_entries_far_from_one_do_not_make_a_basis_singular(seed: int, item: int) -> None:
+def test_badly_scaled_basis_is_not_singular(seed: int, item: int) -> None:
     """Before, attempts with several bases failed, and HiGHS solved the LP."""
     call, batch = far_from_one(seed, item)
     assert (batch.library_solves, batch.retries) == (0, 0)
     assert worst_of(call, batch) <= 1e-7
 
 
-def test_reduced_costs_of_basic_columns_count_in_the_duality_gap() -> None:
+def test_duality_gap_includes_reduced_costs_of_basic_columns() -> None:
     """A factorisation that has lost digits leaves them different from zero: a gap of 3e-6 was taken for none."""
     call, batch = far_from_one(10206, 0, size=1.0)
     assert worst_of(call, batch) <= 1e-7
 
 
-def test_saved_lp_has_the_units_of_its_program(tmp_path: Path) -> None:
+def test_saved_lp_has_numbers_of_program(tmp_path: Path) -> None:
     """Entries of 1e9 give the stage units of its own; the file has costs, bounds and entries of the program."""
     program = one_row([1e9, 3e9], [1.0, 2.0], [5.0, 7.0])
     upper = np.array([5.0, 7.0, 1.0, 11.0])

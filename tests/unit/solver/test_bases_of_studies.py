@@ -70,7 +70,7 @@ def basic(status: list[highspy.HighsBasisStatus]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["two_reservoirs", "four_regions", "large"])
-def test_bases_on_the_way_to_the_optimum(name: str) -> None:
+def test_bases_along_the_pivots_are_factorised(name: str) -> None:
     random = np.random.default_rng(3)
     seen = set()
     for program in programs(name):

@@ -47,13 +47,13 @@ def test_columns_change_and_rows_join(seed: int) -> None:
         basis.check(random, 1e-8)
 
 
-def test_singular_basis_is_refused() -> None:
+def test_singular_basis_raises() -> None:
     twice = np.array([[1.0, 2.0, 0.0], [3.0, 6.0, 0.0], [0.0, 0.0, 1.0]])
     with pytest.raises(ValueError, match="singular"):
         Basis(twice, np.zeros(3, bool))
 
 
-def test_slacks_alone_are_a_basis() -> None:
+def test_slack_basis_is_factorised() -> None:
     basis = Basis(np.zeros((5, 0)), np.ones(5, bool))
     assert basis.factorisation.ftran([1.0, 0.0, 2.0, 0.0, 0.0]) == [-1.0, 0.0, -2.0, 0.0, 0.0]
     assert basis.factorisation.nucleus == 0

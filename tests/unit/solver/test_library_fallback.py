@@ -55,13 +55,13 @@ def solved(stage: StageProgram, states: np.ndarray, max_dense_rows: int, threads
 
 @BOTH_METHODS
 @pytest.mark.parametrize("order", [0, 1, 2])
-def test_optimum_is_that_of_the_whole_lp(order: int, max_dense_rows: int) -> None:
+def test_optimum_equals_full_lp(order: int, max_dense_rows: int) -> None:
     stage, states, noise = selling(order), random_states(4, order), small_loads()
     batch, cuts = solved(stage, states, max_dense_rows)
     if max_dense_rows == 0:
         assert batch.library_solves == 0  # primal pivots correct what has the wrong sign
     elif order == 0:
-        assert batch.library_solves > 0  # how many need it is a matter of luck
+        assert batch.library_solves > 0  # the number varies with the random LPs
     expected = [
         reference_cost(state, noise.inflow_m3s[w], noise.load_mw[w, 0], cuts, stage.column_lower)
         for state in states
@@ -95,7 +95,7 @@ FUTURE_COST = 2
 
 
 @BOTH_METHODS
-def test_saved_lp_names_the_cuts_that_made_it_infeasible(max_dense_rows: int, tmp_path: Path) -> None:
+def test_saved_lp_lists_cuts_that_made_it_infeasible(max_dense_rows: int, tmp_path: Path) -> None:
     """The future may cost 1 at most: without cuts that is feasible, with them it is not."""
     stage = program()
     upper = stage.column_upper.copy()

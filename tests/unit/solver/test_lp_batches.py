@@ -41,7 +41,7 @@ def solve(
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
-def test_optimum_is_that_of_the_whole_lp(order: int) -> None:
+def test_optimum_equals_full_lp(order: int) -> None:
     states, noise = random_states(4, order), realisations(6)
     cuts = random_cuts(CUTS, 2 * (1 + order))
     batch = solve(1, order, states, noise, cut_rows(*cuts))
@@ -89,7 +89,7 @@ def test_chain_does_not_depend_on_others() -> None:
         assert alone.gradient.tobytes() == together.gradient[part].tobytes()
 
 
-def test_solver_does_not_remember() -> None:
+def test_results_do_not_depend_on_earlier_calls() -> None:
     """A repeated batch has the same bits after work on other stages."""
     stage, noise = program(1), realisations(5)
     solver = SimplexSolver(2)
@@ -151,7 +151,7 @@ def test_values_of_cuts_are_added_component_by_component(count: int) -> None:
 
 @pytest.mark.parametrize("max_dense_rows", [0, 100])
 @pytest.mark.parametrize("count", [31, 32, 301])
-def test_highest_of_the_active_cuts_counts(max_dense_rows: int, count: int) -> None:
+def test_highest_active_cut_is_binding(max_dense_rows: int, count: int) -> None:
     stage, noise, states = program(), realisations(6), random_states(4)
     intercepts, slopes = random_cuts(count, HYDROS)
     rows = cut_rows(intercepts, slopes)
@@ -180,7 +180,7 @@ def test_highest_cut_is_the_cost_to_go() -> None:
     assert batch.basis_cuts[0].tolist() == [1, -1, -1]
 
 
-def test_infeasible_lp_is_named_and_saved(tmp_path: object) -> None:
+def test_infeasible_lp_is_reported_and_saved(tmp_path: object) -> None:
     stage = program()
     solver = SimplexSolver(2)
     solver.load(7, stage)
@@ -228,7 +228,7 @@ def test_empty_batch_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("damage", ["states", "realisation_index", "basis"])
-def test_inconsistent_chains_are_refused(damage: str) -> None:
+def test_inconsistent_chains_raise(damage: str) -> None:
     stage = program()
     solver = SimplexSolver(1)
     solver.load(0, stage)

@@ -77,7 +77,7 @@ def test_equal_costs_rank_in_the_order_of_openings() -> None:
     assert placed(parts).tobytes() == averaged(measure, batch, chains.states).tobytes()
 
 
-def test_components_that_are_not_stored_must_be_zero() -> None:
+def test_nonzero_unstored_component_is_reported() -> None:
     whole, parts = chunks(), chunks(DIMENSION)
     weights = Expectation().spectral_weights(OPENINGS)
     solve(NewCuts(weights, whole, FIRST_SLOT, None))
@@ -86,7 +86,7 @@ def test_components_that_are_not_stored_must_be_zero() -> None:
     assert placed(parts).tobytes() == np.ascontiguousarray(placed(whole)[:, [0, 1, 2, 4]]).tobytes()
 
 
-def test_ranks_make_each_cut_once() -> None:
+def test_ranks_build_each_cut_once() -> None:
     """Two solvers take chains from one counter in turns; the second one comes when all are taken."""
     parts, weights = chunks(), Expectation().spectral_weights(OPENINGS)
     solves = POINTS * OPENINGS
@@ -132,7 +132,7 @@ def test_cut_waits_for_the_other_chain() -> None:
         (OPENINGS, 1 + DIMENSION, FIRST_SLOT, POINTS - 1, "finished"),
     ],
 )
-def test_wrong_sizes_are_refused(weights: int, height: int, slot: int, finished: int, message: str) -> None:
+def test_wrong_sizes_raise(weights: int, height: int, slot: int, finished: int, message: str) -> None:
     solves = POINTS * OPENINGS
     tables = np.zeros(1, np.int64), np.zeros(solves), np.zeros((solves, DIMENSION))
     shared = SharedBatch(*tables, finished=np.zeros(finished, np.int64))

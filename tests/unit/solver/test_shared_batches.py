@@ -96,7 +96,7 @@ def test_bases_of_all_solves_are_shared(cuts, chains):
         new_solver().solve(0, cuts, chains, Outputs(shared=half))
 
 
-def test_half_a_basis_is_refused(cuts):
+def test_incomplete_basis_raises(cuts):
     counter, costs = np.zeros(1, np.int64), np.zeros((1, POINTS))
     step = Step(0, cuts, realisations(POINTS), np.arange(POINTS, dtype=np.int32), no_bases(program(ORDER)))
     bases = shared_paths(1).basis_status
@@ -128,7 +128,7 @@ def test_paths_are_walked_together(cuts):
             assert getattr(shared, name)[stage].tobytes() == getattr(alone, name)[stage].tobytes()
 
 
-def test_units_taken_by_other_ranks_are_not_solved_again(cuts, chains):
+def test_units_claimed_by_other_ranks_are_not_solved(cuts, chains):
     """The counter is at the last chain: this solver takes that one alone."""
     shared = shared_batch()
     shared.counter[0] = POINTS - 1
@@ -138,7 +138,7 @@ def test_units_taken_by_other_ranks_are_not_solved_again(cuts, chains):
     assert new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared)).solves == 0
 
 
-def test_slopes_are_kept_where_there_is_room_for_them(cuts, chains):
+def test_table_without_columns_takes_no_gradients(cuts, chains):
     shared = SharedBatch(np.zeros(1, np.int64), np.zeros(POINTS * OPENINGS), np.zeros((0, 0)))
     batch = new_solver().solve(0, cuts, chains, Outputs(shared=shared))
     assert batch.solves == POINTS * OPENINGS
@@ -154,12 +154,12 @@ def test_slopes_are_kept_where_there_is_room_for_them(cuts, chains):
     ],
     ids=["solves", "dimension", "counters"],
 )
-def test_tables_that_do_not_fit_are_refused(cuts, chains, shared):
+def test_mismatched_tables_raise(cuts, chains, shared):
     with pytest.raises(ValueError, match=r"not the size|one number"):
         new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared))
 
 
-def test_counter_of_another_type_is_refused(cuts, chains):
+def test_counter_of_wrong_type_raises(cuts, chains):
     shared = SharedBatch(np.zeros(1, np.int32), shared_batch().objective, shared_batch().gradient)
     with pytest.raises(TypeError, match="counter"):
         new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared))

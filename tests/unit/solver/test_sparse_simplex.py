@@ -48,7 +48,7 @@ def chains_of(program: StageProgram, right: np.ndarray, units: int = 1, bases: B
 
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("name", SHAPES)
-def test_optimum_is_that_of_the_whole_lp(name: str, seed: int) -> None:
+def test_optimum_equals_full_lp(name: str, seed: int) -> None:
     shape = SHAPES[name]
     program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
     cuts = random_cuts(CUTS, shape.states, seed)
@@ -245,7 +245,7 @@ def test_infeasible_lp_is_reported() -> None:
 
 
 @pytest.mark.parametrize(("size", "seed"), [(1.0, 10164), (1e5, 1033)])
-def test_basis_that_small_pivots_made_singular_is_avoided_without_the_library(size: float, seed: int) -> None:
+def test_singular_basis_by_small_pivots_is_avoided_without_library(size: float, seed: int) -> None:
     """Coefficients over six decades, costs over twelve: small pivots lead to a basis that cannot be used."""
     shape = Shape(rows=60, columns=120, spread=6.0, cost_decades=12.0, size=size)
     program, right = random_program(shape, seed), right_sides(shape, 1, seed)
@@ -258,7 +258,7 @@ def test_basis_that_small_pivots_made_singular_is_avoided_without_the_library(si
 
 
 @pytest.mark.parametrize("max_dense_rows", [0, 1000], ids=["sparse", "dense"])
-def test_what_highs_calls_unbounded_without_proof_is_solved_in_other_ways(max_dense_rows: int) -> None:
+def test_unproven_unbounded_status_of_highs_is_retried(max_dense_rows: int) -> None:
     """No cost and no column is negative, so nothing can be unbounded; five settings of HiGHS say so all the same."""
     shape, seed = Shape(rows=60, columns=120, spread=6.0, cost_decades=12.0, size=1e5, inequalities=1.0), 121
     program, right = random_program(shape, seed), right_sides(shape, 1, seed)
@@ -293,7 +293,7 @@ def one_solve(
     return solver.solve(0, cut_rows(*cuts), chains, Outputs(gradient=True, solution=True))
 
 
-def test_unbounded_lp_is_reported_with_its_proof() -> None:
+def test_unbounded_lp_raises() -> None:
     shape = SHAPES["ordinary"]
     program = random_program(shape, 5)
     program.cost[len(program.cost) - 2 * shape.rows - 1 :][: 2 * shape.rows] = -1.0  # slacks of both sides earn money

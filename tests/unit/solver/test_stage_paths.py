@@ -59,7 +59,7 @@ def bits(solved: PathBatch) -> tuple[bytes, ...]:
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("starts_from_basis", [False, True])
-def test_paths_are_their_stages_one_after_the_other(order: int, starts_from_basis: bool) -> None:
+def test_path_batch_equals_stage_by_stage_solves(order: int, starts_from_basis: bool) -> None:
     bases = some_basis(order) if starts_from_basis else no_bases(program(order))
     solver, state = loaded(1, order), random_states(PATHS, order)
     solved = solver.solve_paths(steps(order, bases), state, ALL)
@@ -103,7 +103,7 @@ def test_threads_do_not_change_a_bit() -> None:
 
 
 @pytest.mark.parametrize("max_dense_rows", [0, 100])
-def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(max_dense_rows: int) -> None:
+def test_path_carries_basis_to_next_stage(max_dense_rows: int) -> None:
     given = [carrying(step) if number else step for number, step in enumerate(steps(2, no_bases(program(2))))]
     solver, state = loaded(1, 2, max_dense_rows), random_states(PATHS, 2)
     solved = solver.solve_paths(given, state, ALL)
@@ -120,7 +120,7 @@ def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(max_dens
     assert bits(loaded(4, 2, max_dense_rows).solve_paths(given, random_states(PATHS, 2), ALL)) == bits(solved)
 
 
-def test_paths_start_from_the_bases_that_a_step_names() -> None:
+def test_paths_start_from_indexed_bases() -> None:
     given, state, solver = steps(2, no_bases(program(2)))[0], random_states(PATHS, 2), loaded(1, 2)
     cold = solver.solve_paths([given], state, ALL)
     bases = Bases(cold.basis_status[0][::-1].copy(), cold.basis_cuts[0][::-1].copy())
@@ -137,7 +137,7 @@ def test_paths_start_from_the_bases_that_a_step_names() -> None:
             pivots(wrong)
 
 
-def test_first_step_carries_no_basis() -> None:
+def test_first_step_cannot_carry_basis() -> None:
     first = carrying(steps(0, no_bases(program()))[0])
     with pytest.raises(ValueError, match="carries_basis: there is no stage before"):
         loaded(1, 0).solve_paths([first], random_states(PATHS), ALL)
@@ -249,7 +249,7 @@ def test_stages_that_share_a_program_give_the_same_bits_and_fail_under_their_own
     assert caught.value.inputs.stage == 2
 
 
-def test_stage_that_is_loaded_again_leaves_the_others_as_they_were() -> None:
+def test_reloading_stage_does_not_change_others() -> None:
     shared, solver = program(0), SimplexSolver(1, SimplexOptions())
     solver.load(0, shared)
     solver.load(1, shared)
@@ -276,7 +276,7 @@ def test_failure_carries_the_basis_of_the_path() -> None:
 
 
 @pytest.mark.parametrize("damage", ["realisation_index", "paths", "dimension", "bases"])
-def test_torn_steps_are_refused(damage: str) -> None:
+def test_inconsistent_steps_raise(damage: str) -> None:
     good, bases = steps(0, no_bases(program())), no_bases(program())
     item = Step(0, good[0].cuts, good[0].realisations, good[0].realisation_index + 6, bases)
     fewer = Step(0, good[0].cuts, good[0].realisations, good[0].realisation_index[:-1].copy(), bases)

@@ -108,7 +108,7 @@ def test_costs_and_slopes_of_general_states(order: int) -> None:
 
 
 @pytest.mark.parametrize("order", [0, 2])
-def test_walk_passes_states_on(order: int) -> None:
+def test_path_forwards_states_between_stages(order: int) -> None:
     stage = committing(order)
     cuts = cut_rows(*random_cuts(40, stage.dimension))
     solver, state = SimplexSolver(), states_of(5, order)

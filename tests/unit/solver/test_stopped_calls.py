@@ -24,11 +24,11 @@ METHODS = pytest.mark.parametrize("max_dense_rows", [100, 0], ids=["dense", "spa
 THREADS = pytest.mark.parametrize("threads", [1, 3])
 
 
-class Enough(BaseException):
+class StopRequested(BaseException):
     """An exception that a caller raises to end a call."""
 
 
-class Patience:
+class StopAtNthPoll:
     """A callback that stops at the n-th call."""
 
     def __init__(self, times):
@@ -37,7 +37,7 @@ class Patience:
     def __call__(self):
         self.left -= 1
         if self.left == 0:
-            raise Enough
+            raise StopRequested
 
 
 def long_call(solver, points=20_000, stage=None, noise=None):
@@ -58,32 +58,32 @@ def short_call(solver):
 
 @METHODS
 @THREADS
-def test_caller_is_asked_inside_a_call_and_can_end_it(threads, max_dense_rows):
+def test_call_polls_and_can_be_stopped(threads, max_dense_rows):
     solver = SimplexSolver(threads, SimplexOptions(max_dense_rows=max_dense_rows))
     expected = short_call(solver)
-    solver.poll = Patience(3)  # asked before the call, and then twice inside of it
-    with pytest.raises(Enough):
+    solver.poll = StopAtNthPoll(3)  # polled before the call, and twice inside
+    with pytest.raises(StopRequested):
         long_call(solver)
     solver.poll = None
     assert short_call(solver) == expected, "what was stopped leaves no trace"
 
 
 @THREADS
-def test_caller_that_has_had_enough_before_the_call(threads):
+def test_poll_before_call_can_stop_it(threads):
     solver = SimplexSolver(threads)
-    solver.poll = Patience(1)
-    with pytest.raises(Enough):
+    solver.poll = StopAtNthPoll(1)
+    with pytest.raises(StopRequested):
         short_call(solver)
 
 
 def test_calls_of_highs_can_be_stopped():
-    """These LPs of the dense simplex end at HiGHS, many of them with other settings; those must not stay."""
+    """These LPs of the dense simplex end at HiGHS, many of them with other settings, which must not persist."""
     solver = SimplexSolver(1, SimplexOptions(max_dense_rows=100, max_added_per_round=1))
     expected = long_call(solver, 20, selling(0), small_loads()).gradient.tobytes()
     assert long_call(solver, 20, selling(0), small_loads()).library_solves > 0
     for times in range(2, 8):
-        solver.poll = Patience(times)
-        with pytest.raises(Enough):
+        solver.poll = StopAtNthPoll(times)
+        with pytest.raises(StopRequested):
             long_call(solver, 1_000_000, selling(0), small_loads())
         solver.poll = None
         assert long_call(solver, 20, selling(0), small_loads()).gradient.tobytes() == expected
@@ -91,11 +91,11 @@ def test_calls_of_highs_can_be_stopped():
 
 @THREADS
 def test_ctrl_c_ends_a_call(threads):
-    """With Python's own handler, which raises KeyboardInterrupt."""
+    """Use the default handler of Python, which raises KeyboardInterrupt."""
     solver = SimplexSolver(threads)
     expected = short_call(solver)
     is_inside = threading.Event()
-    solver.poll = Asked(is_inside, 2)
+    solver.poll = SetEventAtNthPoll(is_inside, 2)
     sender = threading.Thread(target=lambda: (is_inside.wait(60), os.kill(os.getpid(), signal.SIGINT)))
     sender.start()
     with pytest.raises(KeyboardInterrupt):
@@ -105,7 +105,7 @@ def test_ctrl_c_ends_a_call(threads):
     assert short_call(solver) == expected
 
 
-class Asked:
+class SetEventAtNthPoll:
     """A callback that sets an event at the n-th call, and never stops."""
 
     def __init__(self, event, times):
@@ -117,8 +117,8 @@ class Asked:
             self._event.set()
 
 
-def test_thread_that_waits_for_the_others_asks_as_well():
-    """One chain is far longer than all others: the calling thread, which may not have it, has nothing left to do."""
+def test_waiting_thread_polls():
+    """One chain is far longer than the others, so the calling thread may become idle."""
     stage, noise = program(), realisations(3)
     solver = SimplexSolver(2)
     solver.load(0, stage)
@@ -126,6 +126,6 @@ def test_thread_that_waits_for_the_others_asks_as_well():
     order = np.zeros(lengths.sum(), np.int32)
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     chains = Chains(random_states(2), start, noise, order, no_bases(stage), np.full(2, -1, np.int32))
-    solver.poll = Patience(3)
-    with pytest.raises(Enough):
+    solver.poll = StopAtNthPoll(3)
+    with pytest.raises(StopRequested):
         solver.solve(0, no_cuts(2), chains, Outputs())

@@ -87,7 +87,7 @@ def test_single_profile_needs_no_schedule():
     assert found.apply(0, noise.copy())[0, 0] != 1.0
 
 
-def test_entities_without_noise_take_no_part():
+def test_entities_without_noise_are_ignored():
     found = profiles([group([("load", 0), ("load", 1)], [[1, 0.5], [0.5, 1]])])
     noise = np.random.default_rng(1).normal(size=(5, 4))
     assert np.array_equal(found.apply(0, noise.copy()), noise)
@@ -113,13 +113,13 @@ def test_only_the_groups_of_a_class_on_request():
         ([("inflow", 0), ("inflow", 0)], [[1, 0.5], [0.5, 1]], "listed twice"),
     ],
 )
-def test_what_is_no_correlation(entities, matrix, message):
+def test_invalid_correlation_matrices_raise(entities, matrix, message):
     with pytest.raises(NoiseModelError, match=message) as caught:
         profiles([group(entities, matrix)])
     assert caught.value.file == "scenarios/correlation.json"
 
 
-def test_unknown_profile_is_named():
+def test_error_names_unknown_profile():
     with pytest.raises(NoiseModelError, match="no profile named 'dry'"):
         profiles([], {1: "dry"})
 
@@ -134,7 +134,7 @@ def test_entity_in_two_groups():
 IMPOSSIBLE = [[1, 0.9, 0.1], [0.9, 1, 0.9], [0.1, 0.9, 1]]
 
 
-def test_negative_eigenvalues_count_as_zero():
+def test_negative_eigenvalues_become_zero():
     """Compare with the rule of the Rust program."""
     root, least = symmetric_root(np.array(IMPOSSIBLE))
     assert root[0] == pytest.approx([0.87039931, 0.53853892, -0.07828399], abs=1e-8)

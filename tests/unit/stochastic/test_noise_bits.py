@@ -16,29 +16,29 @@ from cobre.stochastic.random.pcg64 import Pcg64Streams
 def plain_eigen(matrix):
     """Return eigenvalues and orthonormal eigenvectors (as columns) of a symmetric matrix, by rotations.
 
-    A sweep turns every pair of axes once, in rounds of disjoint pairs that are turned together.
+    A sweep turns every pair of axes once, in rounds of disjoint pairs that are rotated together.
     """
     work, rows = matrix.copy(), np.eye(len(matrix))
     rounds = rounds_of(len(matrix))
     for _ in range(100):
         is_done = True
         for p, q in rounds:
-            turn = turn_of(work, p, q)
-            if turn is not None:
+            rotations = rotations_for(work, p, q)
+            if rotations is not None:
                 is_done = False
-                turn.apply(rows)
-                turn.apply(work)
+                rotations.apply(rows)
+                rotations.apply(work)
                 work = np.ascontiguousarray(work.T)
-                turn.apply(work)
-                # What rounding leaves here would be turned again and again.
-                work[turn.p, turn.q] = work[turn.q, turn.p] = 0.0
+                rotations.apply(work)
+                # Rounding errors here would be rotated again and again.
+                work[rotations.p, rotations.q] = work[rotations.q, rotations.p] = 0.0
         if is_done:
             break
     return [float(value) for value in np.diagonal(work)], rows.T
 
 
 def rounds_of(count):
-    """Return all pairs below `count` in rounds, as in a tournament where everybody plays once a round."""
+    """Return all pairs below `count` in rounds of disjoint pairs (round-robin scheduling)."""
     players = list(range(count + count % 2))
     half, found = len(players) // 2, []
     for _ in range(len(players) - 1):
@@ -50,7 +50,7 @@ def rounds_of(count):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Rotations:
     """Rotations of disjoint pairs of axes."""
 
     p: Indices
@@ -59,18 +59,18 @@ class Turn:
     sine: Floats
 
     def apply(self, rows):
-        """Turn pairs of rows, in place; arrays are used again, for a deck's matrices are turned thousands of times."""
+        """Rotate pairs of rows in place; arrays are reused: matrices of decks are rotated thousands of times."""
         first, second = rows[self.p], rows[self.q]
-        turned, other = self.cosine * first, self.sine * second
-        turned -= other
-        rows[self.p] = turned
+        rotated, other = self.cosine * first, self.sine * second
+        rotated -= other
+        rows[self.p] = rotated
         first *= self.sine
         second *= self.cosine
         first += second
         rows[self.q] = first
 
 
-def turn_of(work, p, q):
+def rotations_for(work, p, q):
     """Return the rotations that zero the elements of these pairs; None if all are negligible."""
     element, left, right = work[p, q], work[p, p], work[q, q]
     matters = np.abs(element) > 1e-15 * np.maximum(1.0, np.maximum(np.abs(left), np.abs(right)))
@@ -79,7 +79,7 @@ def turn_of(work, p, q):
     ratio = (right[matters] - left[matters]) / (2.0 * element[matters])
     tangent = np.copysign(1.0, ratio) / (np.abs(ratio) + np.sqrt(ratio * ratio + 1.0))
     cosine = (1.0 / np.sqrt(tangent * tangent + 1.0))[:, None]
-    return Turn(p[matters], q[matters], cosine, tangent[:, None] * cosine)
+    return Rotations(p[matters], q[matters], cosine, tangent[:, None] * cosine)
 
 
 def plain_normals(streams, dimension):
@@ -197,7 +197,7 @@ def test_normals_have_the_bits_of_the_plain_ziggurat():
     assert pcg64.standard_normals(native, 3).tobytes() == plain_normals(plain, 3).tobytes()
 
 
-def test_no_streams_and_no_dimensions_give_empty_arrays():
+def test_zero_streams_or_dimensions_give_empty_arrays():
     assert pcg64.standard_normals(Pcg64Streams(np.zeros(0, dtype=np.uint64)), 4).shape == (0, 4)
     assert pcg64.standard_normals(Pcg64Streams(np.arange(3, dtype=np.uint64)), 0).shape == (3, 0)
 
@@ -214,7 +214,7 @@ def test_correlated_draws_have_the_bits_of_sums_from_the_first_row_on(width):
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 17])
-def test_products_of_pairs_have_the_bits_of_sums_over_the_rows_that_both_have(count):
+def test_pair_products_have_bits_of_sums_over_common_rows(count):
     random = np.random.default_rng(count)
     known = random.random((12, count)) < 0.7
     values = np.where(known, random.normal(100.0, 30.0, size=known.shape), 0.0)

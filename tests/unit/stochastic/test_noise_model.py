@@ -121,7 +121,7 @@ def test_noise_groups():
     assert group_leaders(back_again) == (0, 1, 2)
 
 
-def test_larger_stage_of_a_group_draws_on():
+def test_larger_stage_of_noise_group_extends_draws():
     first, second = stages(2, openings=3)
     pair = (replace(first, season_id=0), replace(second, season_id=0, num_openings=5))
     model = build_noise_model(make_case(horizon_stages=pair, with_seasons=True))
@@ -135,7 +135,7 @@ def test_sampling_methods_are_used(method):
     assert not np.array_equal(model.openings[0], independent_draws(42, 0, 16, 2))
 
 
-def test_methods_that_make_no_openings_are_refused():
+def test_unknown_opening_methods_raise():
     with pytest.raises(NoiseModelError, match=r"stage 0, sampling_method: 'selective' cannot generate openings"):
         build_noise_model(make_case(horizon_stages=stages(2, method="selective")))
 

@@ -75,7 +75,7 @@ def test_any_split_of_the_scenarios_gives_the_same_noise(source, method):
     assert np.array_equal(again.training_sampler.sample(5, range(12), 1), whole)
 
 
-def test_golden_fresh_noise():
+def test_golden_out_of_sample_noise():
     sampler = build_noise_model(noisy_case(EVERYTHING_FRESH)).simulation_sampler
     assert sampler.sample(0, range(3), 0).tolist() == FRESH
     assert not sampler.is_in_sample
@@ -90,7 +90,7 @@ def test_golden_designs_of_scenarios(method, expected):
     assert drawn[:, :2].tolist() == expected
 
 
-def test_class_may_be_fresh_while_others_are_in_sample():
+def test_class_may_be_out_of_sample_while_others_are_in_sample():
     model = build_noise_model(noisy_case(ScenarioSource.of(load="out_of_sample", seed=7)))
     drawn = model.simulation_sampler.sample(0, range(3), 0)
     assert drawn[:, 2].tolist() == [row[2] for row in FRESH]
@@ -107,7 +107,7 @@ def test_scenarios_of_an_iteration_form_a_latin_hypercube():
     assert abs(drawn.mean()) < 0.05
 
 
-def test_stages_of_a_noise_group_share_fresh_noise():
+def test_stages_of_noise_group_share_out_of_sample_noise():
     found = stages(3, with_seasons=True)
     weeks = tuple(replace(stage, season_id=season) for stage, season in zip(found, (0, 0, 1), strict=True))
     model = build_noise_model(noisy_case(EVERYTHING_FRESH, 3, horizon_stages=weeks, with_seasons=True))
@@ -116,18 +116,18 @@ def test_stages_of_a_noise_group_share_fresh_noise():
     assert not np.array_equal(sampler.sample(0, range(4), 0), sampler.sample(0, range(4), 2))
 
 
-def test_simulation_has_a_source_of_its_own():
+def test_simulation_has_separate_source():
     model = build_noise_model(noisy_case(simulation_source=EVERYTHING_FRESH))
     assert model.training_sampler.is_in_sample
     assert model.simulation_sampler.sample(0, range(3), 0).tolist() == FRESH
 
 
-def test_fresh_noise_needs_a_seed():
+def test_out_of_sample_noise_needs_seed():
     with pytest.raises(NoiseModelError, match=r"config\.json: scenario_source, seed: missing"):
         build_noise_model(noisy_case(ScenarioSource.of("out_of_sample")))
 
 
-def test_fresh_noise_cannot_be_residuals_of_history():
+def test_out_of_sample_noise_cannot_be_residuals_of_history():
     values = np.random.default_rng(0).uniform(30, 60, size=(5, 12, 2))
     case = noisy_case(
         EVERYTHING_FRESH,
@@ -234,7 +234,7 @@ def test_replayed_inflows_with_memory_keep_their_model():
     assert replayed(model) == pytest.approx(inflows[:, REPLAYED])
 
 
-def test_external_scenarios_for_a_model_without_deviation_are_refused():
+def test_external_scenarios_for_model_without_deviation_raise():
     libraries, _, _, _ = external(stages_=2)
     case = make_case(
         hydros=2,
@@ -318,13 +318,13 @@ def test_years_with_gaps_are_left_out():
     assert replayed(model) == pytest.approx(expected_windows(values, 2000, years))
 
 
-def test_years_that_history_does_not_cover():
+def test_years_outside_history_raise():
     source = ScenarioSource.of("historical", seed=7, historical_years=(2003, 2010))
     with pytest.raises(NoiseModelError, match="historical_years: 2010: history does not cover"):
         build_noise_model(historical_case(past(), 2000, source))
 
 
-def test_history_without_a_whole_window():
+def test_history_without_complete_window_raises():
     with pytest.raises(NoiseModelError, match="no year of history covers all hydros"):
         build_noise_model(historical_case(past(1), 2000, ScenarioSource.of("historical", seed=7)))
 

@@ -26,7 +26,7 @@ def test_line_around_the_middle_of_the_reservoir():
     assert line.k0 == pytest.approx(100 * 0.85 / (3.6 * 744) - line.kv * 70.0)
 
 
-def test_month_and_hours_are_those_of_the_calendar():
+def test_month_and_hours_follow_the_calendar():
     """A week in February: its coefficient, and the hours of the whole month, whatever the blocks have."""
     line = evaporation_line(LAKE, GEOMETRY, stage("2024-02-05", "2024-02-12", hours=168.0))
     assert line.kv == pytest.approx(101 * 0.005 / (3.6 * 29 * 24))
@@ -40,7 +40,7 @@ def test_reference_volumes_and_the_piece_above_a_point():
     assert line.k0 + line.kv * 100.0 == pytest.approx(100 * 1.0 / (3.6 * 744))
 
 
-def test_without_coefficients_or_geometry_nothing_evaporates():
+def test_evaporation_is_zero_without_coefficients_or_geometry():
     january = stage("2024-01-01", "2024-02-01")
     for line in (evaporation_line(HYDRO, GEOMETRY, january), evaporation_line(LAKE, None, january)):
         assert (line.k0, line.kv) == (0.0, 0.0)

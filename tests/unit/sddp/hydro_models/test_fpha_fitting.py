@@ -1,4 +1,4 @@
-"""Planes fitted to the production function, compared with those of the Rust program (cobre-python 0.18.0)."""
+"""Planes fitted to the production function equal those of cobre-python 0.18.0."""
 
 from dataclasses import replace
 
@@ -83,7 +83,7 @@ def test_window_limits_the_grid_and_the_geometry_limits_the_window():
     assert beyond == pytest.approx(fit_planes(HYDRO, GEOMETRY, COMPUTED))
 
 
-def test_reservoir_of_one_volume_has_planes_that_do_not_depend_on_it():
+def test_planes_of_fixed_reservoir_do_not_depend_on_volume():
     geometry = ReservoirGeometry(np.array([20.0]), np.array([300.0]), np.array([1.0]))
     planes = fit_planes(HYDRO, geometry, COMPUTED)
     assert len(planes) == 4
@@ -103,7 +103,7 @@ def test_reservoir_of_one_volume_has_planes_that_do_not_depend_on_it():
         (FittingWindow(50.0, 50.0 + 1e-8), list(np.linspace(50.0, 50.0 + 1e-8, 5))),
     ],
 )
-def test_window_of_one_volume_becomes_two_volumes_within_the_geometry(window, volumes):
+def test_single_volume_window_is_widened_within_geometry(window, volumes):
     """The grid of cobre-python 0.18.0 for the same windows."""
     fit = fit_production(ProductionFunction(HYDRO, GEOMETRY), replace(COMPUTED, fitting_window=window))
     assert sorted(set(fit.volume_hm3)) == pytest.approx(volumes, abs=1e-9)
@@ -129,7 +129,7 @@ def test_number_of_planes_depends_on_the_grid_and_not_on_the_limit():
     assert (planes[:, 3] <= 0).all()
 
 
-def test_function_ends_at_the_most_that_the_plant_generates():
+def test_function_is_capped_at_maximum_generation():
     plant = replace(HYDRO, generation=replace(HYDRO.generation, max_generation_mw=30.0))
     planes = fit_planes(plant, GEOMETRY, COMPUTED)
     exact = ProductionFunction(plant, GEOMETRY)

@@ -1,4 +1,4 @@
-"""Merged neighbouring planes, compared with those of the Rust program for the same plant (cobre-python 0.18.0)."""
+"""Merged neighbouring planes equal those of cobre-python 0.18.0 for the same plant."""
 
 from dataclasses import replace
 
@@ -96,7 +96,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("reduction", "planes"), KNOWN)
-def test_planes_that_the_rust_program_keeps(reduction, planes):
+def test_kept_planes_equal_those_of_cobre_python(reduction, planes):
     found = fit_production(ProductionFunction(PLANT, GEOMETRY), COMPUTED, reduction).planes
     assert found == pytest.approx(np.array(planes), abs=2e-9)
 
@@ -115,7 +115,7 @@ def test_no_power_without_flow_survives_any_tolerance():
     assert at_rest.max() == 0.0
 
 
-def test_mean_is_compared_with_the_next():
+def test_merged_plane_is_compared_with_next_plane():
     """Steps of one degree: the first two merge, their mean is 1.5 degrees from the third."""
     slopes = np.tan(np.radians([10.0, 11.0, 12.0]))
     planes = np.column_stack([np.ones(3), np.ones(3) * 0.0, slopes, np.zeros(3)])

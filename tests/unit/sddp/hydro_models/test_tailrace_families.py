@@ -1,4 +1,4 @@
-"""Families of tailrace curves, with numbers that cobre-python 0.18.0 gives."""
+"""Families of tailrace curves; expected numbers are from cobre-python 0.18.0."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_segments_of_two_families_need_not_agree():
     assert found == pytest.approx([19.975, 21.5, 24.0, 26.5, 28.025, 28.9])
 
 
-def test_plant_without_families_has_none():
+def test_plant_without_families_has_no_curve():
     assert tailrace_families(None) == {}
 
 

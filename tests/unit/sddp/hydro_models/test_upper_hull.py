@@ -1,4 +1,4 @@
-"""The upper side of a convex hull."""
+"""Tests of the upper hull of points."""
 
 from itertools import combinations
 
@@ -22,7 +22,7 @@ def values_of(facets, x, y):
     return (planes[:, :1] + planes[:, 1:2] * x + planes[:, 2:] * y).min(axis=0)
 
 
-def planes_by_trying_all(x, y, height):
+def planes_by_brute_force(x, y, height):
     """Return every plane through three points that leaves no point above."""
     found = set()
     for triple in combinations(range(x.size), 3):
@@ -36,14 +36,14 @@ def planes_by_trying_all(x, y, height):
     return found
 
 
-def test_flat_table_is_one_plane():
+def test_flat_table_has_one_plane():
     facets = upper_facets(*grid([[1.0] * 4] * 3))
     assert len(facets) == 1
     assert facets[0].coefficients == pytest.approx((1.0, 0.0, 0.0))
     assert len(facets[0].points) == 12
 
 
-def test_tilted_table_is_one_plane():
+def test_tilted_table_has_one_plane():
     facets = upper_facets(*grid([[2 * x + 3 * y for x in range(4)] for y in range(5)]))
     assert [facet.coefficients for facet in facets] == [pytest.approx((0.0, 2.0, 3.0))]
 
@@ -66,11 +66,11 @@ def test_interior_minimum_does_not_change_the_upper_hull():
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=2, max_size=4))
-def test_facets_are_those_that_trying_all_planes_finds(heights):
+def test_facets_equal_brute_force(heights):
     x, y, height = grid(heights)
     facets = upper_facets(x, y, height)
     found = {tuple(round(value, 6) + 0.0 for value in facet.coefficients) for facet in facets}
-    assert found == planes_by_trying_all(x, y, height)
+    assert found == planes_by_brute_force(x, y, height)
 
 
 @settings(deadline=None, max_examples=40)

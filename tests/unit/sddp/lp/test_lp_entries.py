@@ -54,6 +54,6 @@ def test_bounds_are_broadcast_and_absent_rows_and_columns_left_out():
     assert [part.tolist() for part in lp.columns()] == [[0.0, 0.0], [np.inf, np.inf], [1.0, 3.0]]
 
 
-def test_entries_that_do_not_fit_are_refused():
+def test_mismatched_entries_raise():
     with pytest.raises(ValueError, match="broadcast"):
         LpBuilder().add_entries(np.arange(3), np.arange(2), 1.0)

@@ -1,4 +1,4 @@
-"""An LP that cannot be solved is saved with all its inputs."""
+"""Tests of failed LPs, which are saved with all their inputs."""
 
 import json
 from dataclasses import replace
@@ -74,7 +74,7 @@ def test_saved_basis_is_null_without_a_starting_basis(context):
     assert basis["rows"] is None
 
 
-def test_cuts_at_their_bound_are_named_by_slot(context):
+def test_tight_cuts_are_listed_by_slot(context):
     for iteration in (2, 3):
         iterate(context, iteration, None)
     states = np.array([[-5.0]])
@@ -87,7 +87,7 @@ def test_cuts_at_their_bound_are_named_by_slot(context):
     assert content["basis"]["tight_cuts"] == expected != []
 
 
-def test_saved_inflow_is_the_truncated_one_of_the_lp(tmp_path):
+def test_saved_inflow_is_truncated(tmp_path):
     context = context_with(tmp_path, "truncation")
     noise = context.problem.openings[1].realisations.take(np.zeros(1, np.int32))
     negative = Realisations(np.full_like(noise.inflow_m3s, -7.0), noise.load_mw, noise.availability)
@@ -99,8 +99,8 @@ def test_saved_inflow_is_the_truncated_one_of_the_lp(tmp_path):
     assert json.loads(raised.value.saved.with_suffix(".json").read_text())["inflow_m3s"] == [0.0]
 
 
-def test_plant_below_another_is_not_blamed_for_too_little_water(tmp_path):
-    """Water from above may or may not have sufficed: that takes a closer look."""
+def test_no_advice_for_plant_that_receives_releases(tmp_path):
+    """Releases from upstream might have sufficed, so no advice is given."""
     case = SmallCase(
         hydros=[hydro(0, downstream=1, storage=(0.0, 100.0)), hydro(1, storage=(50.0, 100.0))],
         thermals=[thermal(0, 10.0, 90.0)],
@@ -122,14 +122,14 @@ def test_plant_below_another_is_not_blamed_for_too_little_water(tmp_path):
     ("status", "words"),
     [("unbounded", "earns money without limit"), ("unbounded or infeasible", "Check the limits")],
 )
-def test_advice_is_given_only_where_it_is_certain(context, status, words):
+def test_advice_is_given_only_if_certain(context, status, words):
     stage, zeros = context.problem.stages[1], np.zeros(1)
     basis = StartingBasis(None, (), 0)
     failed = FailedSolve(stage, 1, "here", status, np.array([60.0]), zeros, zeros, zeros, basis)
     assert words in failed.explain(EntityNames(("H0",)))
 
 
-def test_forward_pass_names_and_saves_its_failed_lp_without_solving_again(context):
+def test_forward_pass_reports_and_saves_failed_lp_without_second_solve(context):
     context.problem.openings[1].realisations.inflow_m3s[:] = -1000.0
     done = context.solver.solves_done
     with pytest.raises(StageFailedError, match=r"^stage 1 .* iteration 2, trial point 0: .*Too little water") as raised:
@@ -142,7 +142,7 @@ def test_forward_pass_names_and_saves_its_failed_lp_without_solving_again(contex
     assert "ROWS" in raised.value.saved.read_text()
 
 
-def test_simulation_names_the_scenario_of_its_failed_lp(context):
+def test_simulation_reports_scenario_of_failed_lp(context):
     context.problem.openings[1].realisations.inflow_m3s[:] = -1000.0
     simulator = PolicySimulator(
         context.problem, context.solver, context.pool, context.sampler, failure_folder=context.failure_folder

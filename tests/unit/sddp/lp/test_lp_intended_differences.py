@@ -1,4 +1,4 @@
-"""Intended differences between our LP and the Rust program's: numbers worked out by hand."""
+"""Intended differences from the LP of cobre-python, with numbers worked out by hand."""
 
 import pytest
 from small_cases import THERMALS, SmallCase, contract, group, hydro, line, source, thermal
@@ -10,7 +10,7 @@ from systems_water import cascade
 HOURS = 730.0
 
 
-def test_line_loses_power_on_its_way(tmp_path):
+def test_line_losses_reduce_delivered_power(tmp_path):
     """45 MW at the far end need 50 MW at the near one when a tenth is lost."""
     case = SmallCase(
         buses=2,
@@ -21,7 +21,7 @@ def test_line_loses_power_on_its_way(tmp_path):
     assert lower_bound(case, tmp_path) == pytest.approx(2 * 50.0 * 10.0 * HOURS)
 
 
-def test_losses_count_in_both_directions(tmp_path):
+def test_losses_apply_in_both_directions(tmp_path):
     case = SmallCase(
         buses=2,
         lines=[line(0, 0, 1, 100.0, 100.0, losses_percent=10.0, exchange_cost=0.0)],
@@ -31,7 +31,7 @@ def test_losses_count_in_both_directions(tmp_path):
     assert lower_bound(case, tmp_path) == pytest.approx(2 * 50.0 * 10.0 * HOURS)
 
 
-def test_future_may_earn_money(tmp_path):
+def test_cost_to_go_may_be_negative(tmp_path):
     """20 MW are sold at 30 $/MWh in each of three stages; a cost-to-go cut off at zero would forget two of them."""
     case = SmallCase(
         contracts=[contract(0, "export", -30.0, 20.0)], thermals=[thermal(0, 10.0, 50.0)], stages=3, load={0: 5.0}
@@ -39,14 +39,14 @@ def test_future_may_earn_money(tmp_path):
     assert lower_bound(case, tmp_path) == pytest.approx(3 * (25.0 * 10.0 - 20.0 * 30.0) * HOURS)
 
 
-def test_rewards_of_sources_count_in_the_future(tmp_path):
+def test_rewards_of_sources_enter_cost_to_go(tmp_path):
     case = SmallCase(
         sources=[source(0, 20.0, curtailment_cost=5.0)], thermals=[thermal(0, 10.0, 50.0)], stages=3, load={0: 30.0}
     )
     assert lower_bound(case, tmp_path) == pytest.approx(3 * (10.0 * 10.0 - 20.0 * 5.0) * HOURS, abs=1e-3)
 
 
-def test_plant_at_two_buses_keeps_its_own_limit(tmp_path):
+def test_limit_of_plant_applies_to_sum_over_two_buses(tmp_path):
     """30 m3/s for both buses together, not for each."""
     rows = [{"hydro_id": 0, "stage_id": stage, "max_turbined_m3s": 30.0} for stage in range(3)]
     case = groups_at_two_buses(inflow={0: 60.0}, load={0: 60.0, 1: 60.0}, tables={"constraints/hydro_bounds": rows})
@@ -54,7 +54,7 @@ def test_plant_at_two_buses_keeps_its_own_limit(tmp_path):
     assert tables["hydros"]["turbined_m3s"] == pytest.approx([30.0] * 6)
 
 
-def test_minimum_that_a_table_gives_a_plant_acts(tmp_path):
+def test_minimum_from_bounds_table_is_enforced(tmp_path):
     rows = [{"hydro_id": 0, "stage_id": 0, "min_turbined_m3s": 12.0}]
     case = cascade(
         storage={0: 90.0}, inflow={0: 5.0}, thermals=[thermal(0, 1.0, 200.0)], tables={"constraints/hydro_bounds": rows}
@@ -79,7 +79,7 @@ def test_shortage_is_penalized_once(tmp_path):
     assert lower_bound(case, tmp_path) == pytest.approx(2 * HOURS * (4.0 * 450.0 + 10.0 * 20.0))
 
 
-def test_minimums_of_a_plant_out_of_service_have_no_cost(tmp_path):
+def test_minimums_of_plant_out_of_service_are_free(tmp_path):
     case = SmallCase(
         hydros=[hydro(0, turbined=(3.0, 50.0), power=(2.0, 50.0), outflow=(5.0, None), entry_stage_id=1)],
         thermals=THERMALS,

@@ -1,4 +1,4 @@
-"""Optimal costs of small systems, each with one thing that the LP must get right."""
+"""Optimal costs of small systems, each of which isolates one feature of the LP."""
 
 import pytest
 import systems_machines
@@ -7,12 +7,12 @@ import systems_water
 from known_systems import KNOWN
 from solving import lower_bound
 
-# The other program solves to 1e-7 of its scaled LPs.
+# Relative; cobre-python solves its scaled LPs to 1e-7.
 TOLERANCE = 1e-8
 SYSTEMS = (systems_water, systems_machines, systems_network)
 
 
-def test_every_module_has_its_systems():
+def test_every_module_registers_systems():
     assert {build.__module__ for build, _ in KNOWN.values()} == {module.__name__ for module in SYSTEMS}
 
 

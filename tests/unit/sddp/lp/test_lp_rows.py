@@ -4,7 +4,7 @@ import pytest
 from small_cases import GEOMETRY, THERMALS, SmallCase, contract, group, hydro, line, pump, source
 from solving import inputs_of, limits_of, matrix_of, problem_of
 from systems_machines import filling, planes, planes_at_two_buses
-from systems_water import cascade, plant_that_enters_in_the_middle
+from systems_water import cascade, plant_that_enters_during_study
 
 TAU = 0.0036 * 730.0
 
@@ -13,7 +13,7 @@ def first_stage(case, folder):
     return problem_of(case, folder).stages[0]
 
 
-def test_water_goes_down_the_cascade(tmp_path):
+def test_releases_enter_balance_of_downstream_plant(tmp_path):
     lp = first_stage(cascade(), tmp_path)
     assert matrix_of(lp)["water_balance[1,0]"] == pytest.approx(
         {
@@ -28,8 +28,8 @@ def test_water_goes_down_the_cascade(tmp_path):
     assert inputs_of(lp)["water_balance[1,0]"] == pytest.approx({"v1": 1.0, "z1": TAU})
 
 
-def test_plant_that_is_not_there_keeps_its_water_and_lets_the_rest_pass(tmp_path):
-    lp = first_stage(plant_that_enters_in_the_middle(), tmp_path)
+def test_plant_out_of_service_keeps_storage_and_passes_inflow(tmp_path):
+    lp = first_stage(plant_that_enters_during_study(), tmp_path)
     rows = matrix_of(lp)
     assert rows["water_balance[1,0]"] == {"storage[1,0]": 1.0}
     assert rows["water_balance[2,0]"] == pytest.approx(
@@ -54,7 +54,7 @@ def test_pumps_lift_water_and_take_power(tmp_path):
     assert rows["power_balance[0,1]"]["pumped[0,1]"] == -0.5
 
 
-def test_power_balance_has_all_that_feeds_a_bus(tmp_path):
+def test_power_balance_has_all_sources_and_sinks(tmp_path):
     case = cascade(
         contracts=[contract(0, "import", 70.0, 10.0), contract(1, "export", -30.0, 20.0)],
         sources=[source(0, 10.0)],
@@ -86,7 +86,7 @@ def test_lines_lose_a_share_at_the_far_end(tmp_path):
     assert (limits["direct[0,0]"], limits["reverse[0,0]"]) == ((0.0, 9.0), (0.0, 7.0))
 
 
-def test_following_blocks_have_a_volume_each(tmp_path):
+def test_chronological_blocks_have_separate_volumes(tmp_path):
     lp = first_stage(cascade(hours=(500.0, 230.0), block_mode="chronological"), tmp_path)
     rows, inputs = matrix_of(lp), inputs_of(lp)
     assert rows["water_balance[0,1]"] == pytest.approx(
@@ -170,7 +170,7 @@ def test_machines_at_several_buses_share_a_plane(tmp_path):
     )
 
 
-def test_plant_that_fills_has_a_target_and_no_machines(tmp_path):
+def test_filling_plant_has_target_and_no_generation(tmp_path):
     lp = first_stage(filling(), tmp_path)
     rows, limits = matrix_of(lp), limits_of(lp)
     assert rows["filling_target[1]"] == {"storage[1,0]": 1.0, "filling_below[1]": 1.0}
@@ -181,7 +181,7 @@ def test_plant_that_fills_has_a_target_and_no_machines(tmp_path):
     assert target / scale == pytest.approx(30.0 - 0.0036 * 730.0 * 7.0)
 
 
-def test_after_its_entry_a_filled_plant_has_a_soft_minimum(tmp_path):
+def test_filled_plant_has_soft_minimum_after_entry(tmp_path):
     lp = problem_of(filling(), tmp_path).stages[2]
     assert matrix_of(lp)["soft_min_storage[1]"] == {"storage[1,0]": 1.0, "storage_below[1]": 1.0}
     assert limits_of(lp)["storage[1,0]"] == pytest.approx((0.0, 80.0))

@@ -37,7 +37,7 @@ def test_limited_memory_keeps_the_oldest_of_equals():
         1,
         0,
         0,
-    ]  # at state 1 three lines meet: the first is the oldest
+    ]  # three cuts tie at state 1; the first is the oldest
     assert chosen(CutSelectionConfig(Level1Selection(method="lml1")), np.array([[1.0 + 1e-3], [0.9]])) == [
         1,
         0,
@@ -75,17 +75,17 @@ def test_window_of_iterations():
     assert chosen(config, iteration=4) == [0, 0, 0, 0, 1]
 
 
-def test_rows_that_seed_every_lp_stay():
+def test_cuts_of_seed_window_stay_active():
     config = CutSelectionConfig(DynamicSelection(candidate_recency=1, seed_window=2))
     assert chosen(config, iteration=3) == [0, 0, 1, 1, 1]
 
 
-def test_dynamic_without_a_window_drops_nothing():
+def test_dynamic_selection_without_window_keeps_all_cuts():
     assert cut_selection(CutSelectionConfig(DynamicSelection())) is None
     assert cut_selection(CutSelectionConfig()) is None
 
 
-def test_cap_drops_the_cuts_that_were_idle_longest():
+def test_cap_removes_longest_inactive_cuts():
     """Two states in each of three iterations: line 0 was best first, line 1 then, line 2 last; line 3 and 4 never."""
     states = np.array([[0.0], [0.1], [1.0], [1.0], [1.9], [2.0]])
     shifted = CutSet(CUTS.intercepts + np.array([0.0, 0.1, 0.0, 0.0, 0.0]), CUTS.coefficients)
@@ -94,7 +94,7 @@ def test_cap_drops_the_cuts_that_were_idle_longest():
     assert Capped(None, 3).choose(shifted, states, np.zeros(5, np.int32), 3, ALL).tolist() == [1, 1, 1, 0, 0]
 
 
-def test_of_equally_idle_cuts_those_go_that_were_best_less_often():
+def test_cap_breaks_ties_by_times_active():
     states = np.array([[0.0], [2.0], [2.0]])  # one iteration: line 0 once, line 2 twice
     assert Capped(None, 1).choose(CUTS, states, np.zeros(5, np.int32), 1, ALL).tolist() == [0, 0, 1, 0, 0]
 
@@ -124,7 +124,7 @@ def test_slots_without_a_cut_are_ignored():
     pool.close()
 
 
-def anew(cuts, states, tolerance):
+def select_by_definition(cuts, states, tolerance):
     """Select by definition, with the heights of all cuts at all states."""
     values = cuts.values_at(states)
     kept = np.zeros(len(cuts), np.uint8)
@@ -152,12 +152,12 @@ def test_earlier_states_and_cuts_are_not_compared_again(tolerance, seed):
         rule = Level1(1, tolerance, only_oldest=True)
         apply_selection(comm, pool, rule, visited, iteration, memory)
         cuts, states = pool.written_cuts(0), np.concatenate(entering)
-        expected = anew(cuts, states, tolerance) | (pool.created[cuts.slots] == iteration)
+        expected = select_by_definition(cuts, states, tolerance) | (pool.created[cuts.slots] == iteration)
         assert pool.active[0, cuts.slots].tolist() == expected.tolist()
     pool.close()
 
 
-def test_within_a_window_only_its_states_choose():
+def test_only_states_of_window_select_cuts():
     random = np.random.default_rng(5)
     comm, window = LocalCommunicator(), 3
     pool, memory, entering = CutPool(comm, 2, 3), SelectionStates(), []
@@ -170,7 +170,9 @@ def test_within_a_window_only_its_states_choose():
         pool.write(0, slots, CutSet(random.random(7), random.integers(-2, 3, (7, 3)) / 2))
         apply_selection(comm, pool, rule, visited, iteration, memory)
         cuts = pool.written_cuts(0)
-        expected = anew(cuts, np.concatenate(entering[-window:]), 1e-10) | (pool.created[cuts.slots] == iteration)
+        expected = select_by_definition(cuts, np.concatenate(entering[-window:]), 1e-10) | (
+            pool.created[cuts.slots] == iteration
+        )
         assert pool.active[0, cuts.slots].tolist() == expected.tolist()
     pool.close()
 

@@ -18,11 +18,11 @@ def selection(**settings):
     return cut_selection(CutSelectionConfig(Level1Selection(), **settings), "0.19")
 
 
-def test_each_state_has_one_owner_the_oldest_of_equals():
+def test_each_state_keeps_oldest_best_cut():
     assert selection().choose(CUTS, STATES, CREATED, 3, ACTIVE).tolist() == [1, 1, 0, 0]
 
 
-def test_new_cuts_are_judged_like_others_and_come_back():
+def test_new_cuts_are_not_spared_and_can_be_reactivated():
     chosen = selection().choose(CUTS, STATES[:1], CREATED, 3, np.zeros(4, np.uint8))
     assert chosen.tolist() == [1, 0, 0, 0]
     old = Level1(5, 1e-10).choose(CUTS, STATES[:1], CREATED, 3, ACTIVE)
@@ -38,13 +38,13 @@ def test_new_cuts_are_judged_like_others_and_come_back():
         (CutSelectionConfig(max_active_per_stage=3), "0.18", False),
     ],
 )
-def test_first_stage_is_left_alone(config, version, spares):
+def test_first_stage_is_not_selected(config, version, spares):
     found = cut_selection(config, version)
     assert found is not None
     assert found.spares_first_stage is spares
 
 
-def test_cap_comes_after_the_choice():
+def test_cap_applies_after_selection():
     found = selection(max_active_per_stage=1)
     assert isinstance(found, Capped)
     assert int(found.choose(CUTS, STATES, CREATED, 5, ACTIVE).sum()) == 1
@@ -68,7 +68,7 @@ def test_cap_counts_and_removes_only_cuts_of_this_run():
     assert capped(2, "0.18") == [1, 0, 0, 1]
 
 
-def test_cut_that_was_never_best_ranks_by_the_iteration_that_made_it():
+def test_never_best_cut_ranks_by_its_iteration():
     """Cut 0 was best last in iteration 1; cut 1 never was, but is of iteration 2."""
     cuts = CutSet(np.array([1.0, 0.0, -1.0]), np.array([[0.0], [0.0], [1.5]]))
     created = np.array([1, 2, 2], np.int32)

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the interfaces run."""
+"""The examples in the docstrings of the interfaces are executed."""
 
 import doctest
 
@@ -14,7 +14,7 @@ def test_examples_run():
     assert results.failed == 0
 
 
-def test_examples_are_plugins_as_they_stand():
+def test_docstring_examples_are_valid_plugins():
     names = {}
     for interface in (RiskMeasure, Sampler, StoppingRule, CutSelection):
         for example in doctest.DocTestParser().get_examples(interface.__doc__):

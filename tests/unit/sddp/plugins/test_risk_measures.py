@@ -57,12 +57,12 @@ def test_cvar_takes_the_tail_by_probability():
 
 
 @pytest.mark.parametrize("measure", [Expectation(), CvarMix(0.3, 0.6), WorstCase()])
-def test_equal_probabilities_weigh_as_openings_do(measure):
+def test_equal_probabilities_give_weights_of_openings(measure):
     weights = measure.weights_for(COSTS, np.full(4, 0.25))
     assert np.allclose(weights, measure.weights(COSTS[None])[0], atol=1e-15)
 
 
-def test_measure_without_probabilities_is_refused_with_the_method_to_define():
+def test_error_for_measure_without_probabilities_names_missing_method():
     with pytest.raises(ValidationError, match=r"WorstCase has no weights for unequal .*define weights_for") as raised:
         WorstCase().weights_for(COSTS, UNEQUAL)
     assert isinstance(raised.value, CobreError)

@@ -1,4 +1,4 @@
-"""A short study whose end is priced by a long one's policy."""
+"""A short study with the policy of a long one as boundary."""
 
 import json
 from dataclasses import replace
@@ -158,7 +158,7 @@ def priced_context(folder, overrides):
 
 
 @pytest.mark.parametrize("lags", [0, 1, 3])
-def test_short_study_with_a_boundary_has_the_bound_of_the_long_one(tmp_path, lags):
+def test_bound_of_short_study_with_boundary_equals_bound_of_long_study(tmp_path, lags):
     """With three lags and two stages, cuts at the end read inflows of months before the short study."""
     folder = written(system(LONG, lags), tmp_path / "long", lags)
     bound = trained_policy(folder, tmp_path / "policy.bin")
@@ -170,7 +170,7 @@ def test_short_study_with_a_boundary_has_the_bound_of_the_long_one(tmp_path, lag
     assert notes == ()
 
 
-def test_study_without_memory_carries_the_inflows_that_the_end_asks_for(tmp_path):
+def test_study_without_memory_keeps_lags_read_by_boundary_cuts(tmp_path):
     """The same inflows with no noise and no memory in the short study: its state still ends with the last inflow."""
     folder = written(system(LONG, 1), tmp_path / "long", 1)
     trained_policy(folder, tmp_path / "policy.bin", 10)
@@ -201,7 +201,7 @@ def test_last_stage_has_the_cost_to_go_of_the_boundary(tmp_path):
 
 
 def test_negative_boundary_costs_lower_the_floors_of_all_stages(tmp_path):
-    """Water left over sells for more than anything costs: the floor may not hide it."""
+    """Final storage is worth more than any cost, so the lower bound of the cost-to-go must be negative."""
     folder = written(system(SHORT), tmp_path / "short")
     names = ("storage:0", "storage:1")
     cuts = CutSet(np.array([0.0]), np.array([[-2.0, -3.0]]))
@@ -243,14 +243,14 @@ def test_states_are_matched_by_name_and_money_by_scale():
     assert boundary.dropped == ()
 
 
-def test_what_the_study_does_not_have_counts_as_zero_unless_strict():
+def test_missing_states_are_zero_unless_strict():
     names = ("storage:1",)
     assert fit_boundary(PRICED, names, 1e6, is_strict=False).dropped == ("storage:0", "inflow_lag1:1")
     with pytest.raises(BoundaryMismatchError, match=r"storage:0, inflow_lag1:1.*strict = false"):
         fit_boundary(PRICED, names, 1e6, is_strict=True)
 
 
-def test_plant_that_is_not_priced_is_named():
+def test_unpriced_plant_is_reported():
     with pytest.raises(BoundaryMismatchError, match=r"hydros 7; it covers hydros 0, 1"):
         fit_boundary(PRICED, ("storage:0", "storage:1", "storage:7"), 1e6, is_strict=False)
 
@@ -266,7 +266,7 @@ def test_only_lags_that_some_cut_depends_on_are_read():
     assert lags_read(PRICED, [0]).shape == (0, 1)
 
 
-def test_rows_hold_all_cuts_in_whole_chunks():
+def test_rows_hold_all_cuts_in_full_chunks():
     count = MAX_CHUNK_CUTS + 3
     cuts = CutSet(np.arange(count, dtype=float), np.arange(2.0 * count).reshape(count, 2))
     rows = fit_boundary(

@@ -1,4 +1,4 @@
-"""Where a forward path finds the statuses of its basis in the stage before."""
+"""Tests of carrying the basis of a forward path to the next stage by names."""
 
 from dataclasses import replace
 from pathlib import Path

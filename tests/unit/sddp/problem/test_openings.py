@@ -42,6 +42,6 @@ def test_two_chains_go_from_the_drawn_opening_to_both_ends() -> None:
     assert chains.chains_per_point == 2
 
 
-def test_place_outside_the_order_is_refused() -> None:
+def test_position_outside_the_order_raises() -> None:
     with pytest.raises(ValueError, match="opening"):
         opening_chains(np.arange(3, dtype=np.int32), np.array([3], np.int32))

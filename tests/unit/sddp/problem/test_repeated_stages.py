@@ -1,4 +1,4 @@
-"""Years that repeat the ones before: their LPs are built once, and are those that each stage would get by itself."""
+"""LPs of years that repeat earlier ones are built once, and equal those that are built for each stage."""
 
 from dataclasses import fields, is_dataclass, replace
 from hashlib import sha256
@@ -33,7 +33,7 @@ def test_stages_of_the_second_year_share_programs_and_keep_their_plans(stages):
     assert [stage.plan.data.stage.id for stage in stages] == list(range(len(stages)))
 
 
-def test_shared_programs_are_those_of_a_stage_alone(stages):
+def test_shared_programs_equal_separately_built_ones(stages):
     assert [digest_of(stage) for stage in stages] == [digest_of(build_stage_lp(stage.plan)) for stage in stages]
 
 
@@ -59,7 +59,7 @@ def changed_at(record, path):
     return replace(record, **{name: other})
 
 
-def test_difference_in_any_number_needs_an_lp_of_its_own(stages):
+def test_difference_in_any_number_needs_separate_lp(stages):
     plan = stages[0].plan
     paths = [path for path in arrays_below(plan.data) if not WITHOUT_EFFECT_ON_LP & set(path)]
     assert len(paths) > 40
@@ -73,7 +73,7 @@ def test_so_does_a_difference_in_the_plan(stages, name):
     assert not has_same_lp(stages[0].plan, changed_at(stages[0].plan, (name,)))
 
 
-def test_floors_and_discounts_of_the_future_count(stages):
+def test_different_floors_or_discounts_need_separate_lp(stages):
     plan = stages[0].plan
     assert not has_same_lp(replace(plan, future_cost_floor=-1.0), plan)
     assert not has_same_lp(replace(plan, future_cost_ceiling=1.0), plan)

@@ -183,7 +183,7 @@ def test_unit_groups(study):
     assert found.stages[2].group.max_turbined_m3s.tolist() == [[0.0, 0.0], [0.0, 0.0], [50.0, 50.0]]
 
 
-def test_plant_out_of_service_has_no_limits_of_its_own(study):
+def test_plant_out_of_service_has_no_limits(study):
     plant = hydro(0, downstream=1, outflow=(5.0, 30.0), entry_stage_id=1, evaporation={"coefficients_mm": [100.0] * 12})
     geometry = [{"hydro_id": 0, "volume_hm3": volume, "height_m": 10.0, "area_km2": 1.0} for volume in (0.0, 100.0)]
     found = study(hydros=[plant, hydro(1)], tables={"system/hydro_geometry": geometry})

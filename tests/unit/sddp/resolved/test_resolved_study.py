@@ -23,7 +23,7 @@ def test_discount_factors(study):
     assert stages[0].discount == pytest.approx(0.9904275227202862, rel=1e-15)
 
 
-def test_nearest_discount_rate_counts(study, tmp_path):
+def test_nearest_discount_rate_applies(study, tmp_path):
     edges = [
         {"source_id": 0, "target_id": 1, "probability": 1.0, "annual_discount_rate_override": 0.2},
         {"source_id": 1, "target_id": 2, "probability": 1.0, "annual_discount_rate_override": 0.3},
@@ -115,7 +115,7 @@ def test_given_planes(study):
     assert np.isnan(first.productivity_mw_per_m3s).all()
 
 
-def test_plant_that_is_not_there_needs_no_productivity(study):
+def test_plant_out_of_service_needs_no_productivity(study):
     models = production(
         {
             "hydro_id": 1,
@@ -160,7 +160,7 @@ def shape(row):
     return [(term.variable, term.entity, term.block, term.coefficient) for term in row.terms]
 
 
-def test_row_in_every_block_or_one_for_the_stage(study):
+def test_constraint_has_one_row_per_block_or_per_stage(study):
     documents = generic("hydro_turbined(1) + 2*hydro_storage_final(0)", "hydro_storage(0) - 3*hydro_storage_initial(1)")
     first, second, third = rows_of(
         study, documents, [bound(0, 0, upper=9.0), bound(1, 0, lower=1.0), bound(0, 1, 1, 2.0)]

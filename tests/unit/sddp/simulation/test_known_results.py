@@ -25,6 +25,6 @@ def test_results(name, tmp_path):
             assert found == pytest.approx(expected, rel=1e-6, abs=1e-6), f"{table}.{column}"
 
 
-def test_all_tables_are_there_when_a_study_has_their_entities(tmp_path):
+def test_study_with_all_entities_has_all_tables(tmp_path):
     _, tables = simulate_trained(train(contracts(), tmp_path), 1)
     assert set(tables) == {"costs", "hydros", "hydro_bus_generation", "thermals", "buses", "contracts"}

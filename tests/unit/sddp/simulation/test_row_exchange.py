@@ -1,4 +1,4 @@
-"""Rows of ranks that do not see each other's memory: through files where all see the folder, else by messages."""
+"""Exchange of rows without shared memory: through files in a common folder, or else by messages."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_rows_between_hosts_are_left_in_files(tmp_path, case, expected, ranks, r
     assert all(costs == expected[0] and not by_messages for costs, _, by_messages, _ in results)
 
 
-def test_rows_go_by_messages_where_ranks_have_folders_of_their_own(tmp_path, case, expected):
+def test_rows_are_sent_as_messages_without_common_folder(tmp_path, case, expected):
     results = run_on_hosts(3, 2, case, tmp_path, False)
     assert results[0] == (*expected, True, [])
     assert [left for *_, left in results] == [[]] * 3
@@ -69,7 +69,7 @@ def fail_after_a_stage(comm, case, folder):
         comm.barrier()
 
 
-def test_rank_that_fails_leaves_no_file(tmp_path, case):
+def test_failed_rank_leaves_no_file(tmp_path, case):
     with pytest.raises(launch.WorkerError, match="RuntimeError: 1 file"):
         run_on_hosts(2, 1, case, tmp_path, function=fail_after_a_stage)
     assert list(tmp_path.iterdir()) == []

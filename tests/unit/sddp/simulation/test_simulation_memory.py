@@ -28,7 +28,7 @@ def simulated(trained, folder, scenarios):
 
 
 def test_simulation(tmp_path, trained, monkeypatch):
-    monkeypatch.setattr(growing_tables, "MIN_ROWS_PER_GROUP", 1)  # rows that wait for others are no growth
+    monkeypatch.setattr(growing_tables, "MIN_ROWS_PER_GROUP", 1)  # buffered rows do not count as growth
     simulated(trained, tmp_path / "first", 12 * CHUNK)  # what is loaded on first use
     few = peak_bytes(lambda: simulated(trained, tmp_path / "few", 2 * CHUNK))
     many = peak_bytes(lambda: simulated(trained, tmp_path / "many", 12 * CHUNK))

@@ -6,7 +6,7 @@ from known_systems import KNOWN
 from small_cases import SmallCase, contract, hydro, line, pump, source, thermal
 from solving import simulate_trained, train
 from systems_machines import filling
-from systems_network import RULES, rule, with_everything
+from systems_network import RULES, all_entity_kinds, rule
 from systems_water import THERMALS, cascade
 
 from cobre.core.case import ABSENT_ID
@@ -34,7 +34,7 @@ def test_thermal_system(tmp_path):
 
 
 def test_ids_and_numbers_have_their_types(tmp_path):
-    tables = simulated(with_everything(), tmp_path)
+    tables = simulated(all_entity_kinds(), tmp_path)
     assert set(tables) == {
         "costs",
         "hydros",
@@ -140,7 +140,7 @@ def test_water_value_equals_the_saved_thermal_cost(tmp_path):
     assert tables["hydros"]["water_value_per_hm3"] == pytest.approx([(60.0 - 0.005) * 1e6 / 3600.0] * 2)
 
 
-def test_following_blocks_begin_where_the_last_one_ended(tmp_path):
+def test_chronological_blocks_continue_final_storage(tmp_path):
     table = simulated(cascade(hours=(500.0, 230.0), block_mode="chronological"), tmp_path)["hydros"]
     of_first = table["hydro_id"] == 0
     first, last = table["storage_initial_hm3"][of_first], table["storage_final_hm3"][of_first]
@@ -171,7 +171,7 @@ def test_slacks_of_constraints_are_a_component(tmp_path):
 
 def test_reservoirs_keep_the_balance(tmp_path):
     """Volumes, flows and slacks of the table add up for every plant of a cascade."""
-    table = simulated(KNOWN["withdrawal_that_is_cheap_to_leave_out"][0](), tmp_path)["hydros"]
+    table = simulated(KNOWN["withdrawal_with_cheap_violation"][0](), tmp_path)["hydros"]
     shape = (4, 3)
     outflow = table["outflow_m3s"].reshape(shape)
     arriving = np.concatenate([np.zeros((4, 1)), outflow[:, :-1]], axis=1)

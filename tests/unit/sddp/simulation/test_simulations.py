@@ -1,4 +1,4 @@
-"""Simulations as a whole: scenarios, statistics, ranks and threads."""
+"""Complete simulations: scenarios, statistics, ranks and threads."""
 
 import contextlib
 import hashlib
@@ -39,7 +39,7 @@ def fingerprint(tables):
     return digest.hexdigest()
 
 
-def test_rows_come_in_the_order_of_scenarios(whole):
+def test_rows_are_ordered_by_scenario(whole):
     _, tables = whole
     assert tables["costs"]["scenario_id"].tolist() == [number for number in range(SCENARIOS) for _ in range(3)]
     assert tables["costs"]["stage_id"].tolist() == [0, 1, 2] * SCENARIOS
@@ -54,7 +54,7 @@ def test_costs_of_scenarios_are_their_stages_costs_today(whole):
     assert len(set(outcome.costs.tolist())) > 3
 
 
-def test_first_scenarios_do_not_depend_on_how_many_there_are(trained, whole):
+def test_first_scenarios_do_not_depend_on_total_number(trained, whole):
     outcome, tables = simulate_trained(trained, 5)
     assert outcome.costs.tolist() == whole[0].costs[:5].tolist()
     for name, columns in tables.items():
@@ -140,7 +140,7 @@ def test_failed_simulation_closes_its_shared_memory(folder):
     assert left_open == 0
 
 
-def test_simulation_follows_the_policy_that_it_is_given(trained, whole):
+def test_simulation_uses_given_policy(trained, whole):
     """Without cuts no water is saved; cuts lower the mean cost."""
     study, comm = trained.study, trained.context.comm
     empty = CutPool(comm, study.problem.num_stages, study.problem.dimension)
@@ -166,17 +166,17 @@ def test_statistics():
         outcome.quantile(95)
 
 
-def test_one_scenario_has_no_spread():
+def test_half_width_of_one_scenario_is_zero():
     outcome = SimulationOutcome.of(np.array([7.0]))
     assert (outcome.mean, outcome.std, outcome.half_width) == (7.0, 0.0, 0.0)
 
 
-def test_no_scenarios_are_refused(trained):
+def test_zero_scenarios_raise(trained):
     with pytest.raises(ValueError, match="at least one scenario"):
         simulate_trained(trained, 0)
 
 
-def test_scenario_that_cannot_be_solved_is_named(tmp_path):
+def test_error_names_infeasible_scenario(tmp_path):
     """The only opening of a stage is drier than in training: a reservoir runs dry."""
     case = random_inflows(method="none", openings=1, inflow={0: (8.0, 0.0), 1: (2.0, 0.0)})
     trained = train(case, tmp_path / "case")

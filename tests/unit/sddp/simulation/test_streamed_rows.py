@@ -63,7 +63,7 @@ def test_closed_segments_are_not_simulated_again(tmp_path, trained, in_memory, d
     check(tmp_path, sink, into(sink, trained, restored_costs=sink.done), in_memory)
 
 
-def test_simulation_of_which_only_the_end_was_missing(tmp_path, trained, in_memory):
+def test_resume_after_all_rows_writes_the_end(tmp_path, trained, in_memory):
     into(streaming(tmp_path), trained)
     sink = streaming(tmp_path, resume=True)
     check(tmp_path, sink, into(sink, trained, restored_costs=sink.done), in_memory)

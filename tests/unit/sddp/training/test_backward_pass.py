@@ -1,4 +1,4 @@
-"""The backward pass gives the same cuts whether the solver makes them or ranks average and exchange them."""
+"""The backward pass gives the same cuts, whether the solver writes them or ranks average and exchange them."""
 
 import pytest
 from contexts import context_of, iterated
@@ -16,8 +16,8 @@ def folder(tmp_path_factory):
     return random_inflows().write(tmp_path_factory.mktemp("random"))
 
 
-class ByWeightsAlone:
-    """A risk measure that does not say how it weights ranks."""
+class WeightsOnly:
+    """Risk measure without spectral_weights."""
 
     def __init__(self, inner):
         self.weights = inner.weights
@@ -37,12 +37,12 @@ def pool_bits(context):
 
 
 def test_both_ways_give_the_same_cuts(folder):
-    made, averaged = context_of(folder, PASSES), with_risk(context_of(folder, PASSES), ByWeightsAlone)
+    made, averaged = context_of(folder, PASSES), with_risk(context_of(folder, PASSES), WeightsOnly)
     assert iterated(made, ITERATIONS) == iterated(averaged, ITERATIONS)
     assert pool_bits(made) == pool_bits(averaged)
 
 
-def test_cut_on_a_state_that_is_not_stored_is_an_error(folder):
+def test_cut_on_unstored_state_raises(folder):
     """Cuts of this study depend on both storages; a pool that stores none of them would lose them."""
     context = context_of(folder, PASSES)
     layouts = context.pool._layouts

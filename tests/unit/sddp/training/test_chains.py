@@ -1,4 +1,4 @@
-"""Blocks of openings: how many, which openings they have, and in which order."""
+"""Tests of blocks of openings: their number, their openings and the order of these."""
 
 from itertools import pairwise
 
@@ -100,7 +100,7 @@ def test_blocks_hold_every_opening_once(blocks, sampled):
     assert length(distances, found, sampled) <= length(distances, in_order, sampled)
 
 
-def test_blocks_of_wrong_sizes_are_refused():
+def test_wrong_block_sizes_raise():
     with pytest.raises(ValueError, match="square"):
         opening_blocks(np.zeros((2, 3)), 0, limits(2))
     with pytest.raises(ValueError, match="no such opening"):
@@ -119,7 +119,7 @@ def stage():
     return StageBlocks.of(StageOpenings.of(noise(inflow)), limits(3, 3))
 
 
-def test_every_block_is_a_chain_that_starts_from_its_points_basis(stage):
+def test_every_block_is_a_chain_from_the_basis_of_its_point(stage):
     bases = Bases(np.zeros((2, 3), np.int8), np.zeros((2, 2), np.int32))
     states = np.array([[7.0], [8.0]])
     positions = stage.openings.position[np.array([2, 0], np.int32)]
@@ -161,7 +161,7 @@ def test_few_openings_are_solved_from_the_first_one_of_the_first_block():
         assert chains.first_realisation[point] == solved[0]
 
 
-def test_single_block_leaves_the_opening_that_the_path_drew(stage):
+def test_single_block_starts_from_sampled_opening(stage):
     alone = StageBlocks.of(stage.openings, limits(5))
     bases, states = Bases(np.zeros((2, 3), np.int8), np.zeros((2, 2), np.int32)), np.array([[7.0], [8.0]])
     chains = alone.chains(states, bases, stage.openings.position[np.array([2, 1], np.int32)])
@@ -176,7 +176,7 @@ def test_rank_without_paths_has_no_chains(stage):
     assert len(chains.realisation_index) == len(chains.basis_index) == 0
 
 
-def test_realisation_that_is_no_opening_begins_at_the_nearest(stage):
+def test_out_of_sample_realisation_starts_from_nearest_opening(stage):
     sampled = noise(np.array([[9.5, 9.0], [1.0, 1.0], [4.9, 6.2]]))
     rows = np.array([2, 0, 1], np.int32)
     assert stage.openings.order[stage.positions(sampled, rows)].tolist() == [4, 2, 1]

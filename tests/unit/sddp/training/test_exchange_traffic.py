@@ -1,4 +1,4 @@
-"""Traffic between ranks: what the method needs, and no more."""
+"""Ranks exchange only the data that the method needs."""
 
 import pytest
 from solving import train_folder
@@ -30,7 +30,7 @@ def traffic_on_a_rank(comm, folder, overrides):
 
 
 @pytest.mark.parametrize(("overrides", "reads_states"), [({}, False), (RECENT, False), (LML1, True)])
-def test_states_travel_only_where_selection_reads_them(folder, overrides, reads_states):
+def test_states_are_exchanged_only_if_selection_reads_them(folder, overrides, reads_states):
     one, other = launch.run(traffic_on_a_rank, 2, args=(folder, overrides))
     assert one == other
     assert len(one) == ITERATIONS

@@ -63,7 +63,7 @@ def test_calls_lie_inside_the_training(folder):
     ],
 )
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_rank_that_fails_in_training_is_reported_by_the_other(folder, backend, fault, seen_by_rank_0, raised_here):
+def test_failure_of_rank_in_training_is_reported_by_the_other(folder, backend, fault, seen_by_rank_0, raised_here):
     lines = []
     with pytest.raises(launch.WorkerError, match=raised_here) as caught:
         launch.run(

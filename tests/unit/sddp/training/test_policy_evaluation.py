@@ -1,4 +1,4 @@
-"""The current policy evaluated in fresh scenarios."""
+"""Tests of evaluating the current policy in out-of-sample scenarios."""
 
 from statistics import NormalDist
 
@@ -39,7 +39,7 @@ def folder(tmp_path):
     return small().write(tmp_path)
 
 
-def test_costs_are_those_of_a_simulation_through_the_same_openings(folder, monkeypatch):
+def test_costs_equal_simulation_through_same_openings(folder, monkeypatch):
     """A simulation, with its own LP starts, meets the same cost in every path."""
     context = context_of(folder)
     iterated(context, 4)
@@ -53,7 +53,7 @@ def test_costs_are_those_of_a_simulation_through_the_same_openings(folder, monke
     assert len(set(costs.tolist())) > 1
 
 
-def test_noise_is_not_that_of_training_and_fresh_every_time(folder):
+def test_every_evaluation_draws_noise_outside_training(folder):
     context = context_of(folder)
     iterated(context, 4)
     assert not np.array_equal(evaluate_policy(context, 2, 30), evaluate_policy(context, 4, 30))
@@ -69,7 +69,7 @@ def test_first_paths_do_not_depend_on_how_many_follow(folder):
     assert np.array_equal(evaluate_policy(context, 2, 12)[:5], evaluate_policy(context, 2, 5))
 
 
-def test_evaluation_leaves_training_as_it_was(folder):
+def test_evaluation_does_not_change_training(folder):
     plain, looked_at = context_of(folder), context_of(folder)
     first = iterated(plain, 3)
     bounds = []
@@ -92,8 +92,8 @@ def test_any_number_of_ranks_gives_the_same_bits(folder, overrides):
     assert set(shared) == set(alone)
 
 
-def test_schemes_that_draw_all_scenarios_together_know_how_many_there_are(tmp_path):
-    """Two forward passes, and yet forty paths; a Latin hypercube of forty has one in every fortieth."""
+def test_schemes_with_joint_draws_use_total_number_of_scenarios(tmp_path):
+    """Evaluate 40 paths with two forward passes: a Latin hypercube of 40 has one point in each of 40 intervals."""
     stratified = {stage: {"sampling_method": "lhs"} for stage in range(3)}
     context = context_of(small(stage_fields=stratified).write(tmp_path), FRESH)
     iterated(context, 2)

@@ -14,7 +14,7 @@ STAGES, DIMENSION, PATHS, ITERATIONS = 3, 4, 5, 9
 KEPT = [np.array([True, False, True, True]), np.array([False, True, False, False]), np.zeros(DIMENSION, bool)]
 
 
-def met(iteration):
+def expected_states(iteration):
     """Return states as stages x paths x entries."""
     return np.random.default_rng(iteration).random((STAGES, PATHS, DIMENSION))
 
@@ -26,7 +26,7 @@ def gathered(comm, has_all_entries=False, max_bytes=None):
     pool, split = CutPool(comm, STAGES, DIMENSION, KEPT), WorkSplit(PATHS, comm.size)
     visited, own = VisitedStates(pool, has_all_entries=has_all_entries), split.block(comm.rank)
     for iteration in range(ITERATIONS):
-        nbytes = visited.add(comm, split, met(iteration)[:, own.start : own.stop])
+        nbytes = visited.add(comm, split, expected_states(iteration)[:, own.start : own.stop])
     states = [visited.states(start, visited.entries(start)) for start in range(visited.num_stage_starts)]
     assert len(visited) == PATHS * ITERATIONS
     return states, nbytes, visited.nbytes
@@ -35,7 +35,7 @@ def gathered(comm, has_all_entries=False, max_bytes=None):
 def expected(has_all_entries=False):
     kept = [np.ones(DIMENSION, bool)] * STAGES if has_all_entries else [np.zeros(DIMENSION, bool), *KEPT[:-1]]
     return [
-        np.concatenate([met(iteration)[boundary][:, kept[boundary]] for iteration in range(ITERATIONS)])
+        np.concatenate([expected_states(iteration)[boundary][:, kept[boundary]] for iteration in range(ITERATIONS)])
         for boundary in range(STAGES)
     ]
 
@@ -61,7 +61,7 @@ def test_stored_states_read_back():
     pool = CutPool(comm, STAGES, DIMENSION, KEPT)
     visited = VisitedStates(pool)
     for iteration in range(ITERATIONS):
-        visited.add(comm, WorkSplit(PATHS, 1), met(iteration))
+        visited.add(comm, WorkSplit(PATHS, 1), expected_states(iteration))
     numbers = np.concatenate([view.reshape(-1) for boundary in range(STAGES) for view in visited.views(boundary)])
     again = VisitedStates(pool)
     read = lambda start, count: numbers[start : start + count]  # noqa: E731
@@ -82,7 +82,7 @@ def within_a_window(comm, has_all_entries=False):
     visited, own = VisitedStates(pool, has_all_entries=has_all_entries, window=WINDOW), split.block(comm.rank)
     found, held = [], 0
     for iteration in range(8 * WINDOW):
-        visited.add(comm, split, met(iteration)[:, own.start : own.stop])
+        visited.add(comm, split, expected_states(iteration)[:, own.start : own.stop])
         found.append(visited.recent_states(1, np.flatnonzero(KEPT[0])).copy())
         held = max(held, visited.nbytes)
     return found, held, len(visited)
@@ -94,7 +94,7 @@ def test_states_outside_of_a_window_are_forgotten(backend, ranks):
     for found, held, _ in launch.run(within_a_window, ranks, backend, environment=environment):
         for iteration, states in enumerate(found):
             seen = range(max(0, iteration + 1 - WINDOW), iteration + 1)
-            np.testing.assert_array_equal(states, np.concatenate([met(one)[1][:, KEPT[0]] for one in seen]))
+            np.testing.assert_array_equal(states, np.concatenate([expected_states(one)[1][:, KEPT[0]] for one in seen]))
         assert held <= 8 * PATHS * (3 + 1) * (WINDOW + 2 * (WINDOW // 4 + 2))
 
 

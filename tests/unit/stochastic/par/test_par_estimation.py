@@ -156,7 +156,7 @@ def _contributions(phi, std, season):
     return found
 
 
-def test_lag_that_repeats_another_leaves_white_noise():
+def test_duplicate_lag_reduces_order_to_one():
     """Both lags carry the same information: equations of order 2 have no unique solution; order 1 is significant."""
     correlation = np.ones((2, 3, 1))
     correlation[:, 1:] = [[[1.0], [0.5]], [[1.0], [0.5]]]
@@ -164,7 +164,7 @@ def test_lag_that_repeats_another_leaves_white_noise():
     assert fits.coefficients[:, :, 0].tolist() == [[1.0], [1.0]]
 
 
-def test_arrays_of_other_shapes_are_refused():
+def test_wrong_shapes_raise():
     with pytest.raises(ValueError, match="seasons x \\(max_order"):
         fit_hydros(PeriodicSample(np.ones((2, 3, 1)), np.ones((2, 1)), np.ones((2, 1))), 3)
     with pytest.raises(ValueError, match="tables of seasons x hydros"):
@@ -200,7 +200,7 @@ def test_yearly_component_is_found():
     assert terms.stages[3].annual_std_m3s[0] == pytest.approx(means.std())
 
 
-def test_seasons_that_a_short_history_makes_white_noise_are_named():
+def test_seasons_without_lags_due_to_short_history_are_reported():
     values = simulated(2, [(0.5,)] * 12)
     plain = describe_inflows(with_estimation(estimated_case(values), order_selection="pacf"))
     assert not any("white noise" in note.text for note in plain.notes)
@@ -213,7 +213,7 @@ def test_seasons_that_a_short_history_makes_white_noise_are_named():
     assert all(not row.annual_coefficient.any() and not row.coefficients.any() for row in yearly.terms.stages)
 
 
-def test_history_beside_given_statistics_fits_coefficients_only():
+def test_history_with_given_statistics_fits_coefficients_only():
     values = simulated(40, [(0.5,)] * 12)
     given = inflow_stats([(h, t, 200.0, 20.0) for h in range(2) for t in range(12)])
     whole, part = (
@@ -227,7 +227,7 @@ def test_history_beside_given_statistics_fits_coefficients_only():
     )
 
 
-def test_history_beside_given_coefficients_fits_statistics_only():
+def test_history_with_given_coefficients_fits_statistics_only():
     values = simulated(40, [(0.5,)] * 12)
     given = coefficients([(h, t, 1, 0.3) for h in range(2) for t in range(12)])
     found = describe_inflows(estimated_case(values, inflow_ar_coefficients=given))
@@ -236,7 +236,7 @@ def test_history_beside_given_coefficients_fits_statistics_only():
     assert found.correlation is not None
 
 
-def test_history_beside_everything_is_for_the_lags_only():
+def test_history_with_complete_model_gives_lags_only():
     values = simulated(3, [(0.5,)] * 12)
     case = estimated_case(
         values,
@@ -247,7 +247,7 @@ def test_history_beside_everything_is_for_the_lags_only():
     assert build_noise_model(case).initial_lags[0] == pytest.approx(values[-1, -1])
 
 
-def test_part_of_a_year_remembers_the_rest_of_it():
+def test_study_of_part_of_year_has_model_of_whole_year():
     values = simulated(40, [(0.5,)] * 12)
     whole, part = build_noise_model(estimated_case(values)), build_noise_model(estimated_case(values, count=3))
     order = part.max_order
@@ -255,7 +255,7 @@ def test_part_of_a_year_remembers_the_rest_of_it():
     assert part.inflow_sigma == pytest.approx(whole.inflow_sigma[:3], rel=1e-12)
 
 
-def test_days_are_shared_out_to_seasons():
+def test_days_of_window_are_assigned_to_seasons():
     """A window of two months says the same of both; a season with a gap is not counted."""
     rows = []
     for year in range(2000, 2004):
@@ -271,19 +271,19 @@ def test_days_are_shared_out_to_seasons():
     assert statistics.mean_m3s[:, 0] == pytest.approx([np.mean([11, 12, 13]), np.mean([10, 11, 12, 13])])
 
 
-def test_too_little_history_is_refused():
+def test_too_little_history_raises():
     values = simulated(1, [()] * 12)
     with pytest.raises(NoiseModelError, match=r"inflow_history\.parquet: hydro_id 0 \(H0\): season 0 is covered in 1"):
         build_noise_model(estimated_case(values))
 
 
-def test_history_without_seasons_is_refused():
+def test_history_without_seasons_raises():
     case = make_case(horizon_stages=stages(2), inflow_history=history([(0, month(2000, 1), month(2000, 2), 1.0)]))
     with pytest.raises(NoiseModelError, match="season_definitions: missing"):
         build_noise_model(case)
 
 
-def test_windows_that_end_before_they_start_are_refused():
+def test_windows_ending_before_start_raise():
     case = make_case(
         horizon_stages=stages(2, with_seasons=True),
         with_seasons=True,
@@ -320,7 +320,7 @@ def test_observations_by_kind(values, mean, std):
     assert statistics.std[3, 0] == pytest.approx(values.std() if std is None else std, rel=1e-12)
 
 
-def test_season_with_constant_inflow_has_no_lags_on_it():
+def test_constant_season_is_never_a_lag():
     grid = simulated(40, [(0.6, 0.2)] * 12)
     grid[:, 3, 0] = HALF_TEN
     found = describe_inflows(estimated_case(grid))
@@ -341,7 +341,7 @@ def test_negative_observations_are_noted():
     assert note.text == "season 5: more than a tenth of the observations are negative"
 
 
-def test_limits_fall_by_one_in_all_failing_seasons_at_once():
+def test_order_limits_decrease_in_all_failing_seasons_together():
     """Two seasons, worked by hand: what fails first is judged again after each step of the other."""
     table_ = {(0, 1): 0.5, (0, 2): 0.1, (1, 1): 0.6, (1, 2): -0.4}
     correlation = [[[table_.get((season, lag), 1.0)] for lag in range(3)] for season in range(2)]
@@ -378,7 +378,7 @@ def test_few_years_share_one_correlation():
     assert matrix[0, 1] == pytest.approx(pooled(values, [row.coefficients for row in found.terms.stages]), abs=1e-12)
 
 
-def test_thirty_pairs_make_a_matrix_of_their_own():
+def test_thirty_pairs_give_separate_matrix():
     """The first January has no lag, so its season has a pair less than there are years."""
     values = simulated(30, [(0.8,)] * 12)
     found = describe_inflows(estimated_case(values))

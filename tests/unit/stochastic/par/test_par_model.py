@@ -64,7 +64,7 @@ def test_residuals_of_part_of_a_year():
     assert model.initial_lags.tolist() == [[0.0], [0.0]]
 
 
-def test_models_of_stages_before_the_study_count():
+def test_models_of_stages_before_the_study_are_used():
     stats = [(0, t, 100.0, 10.0) for t in range(-2, 3)]
     terms = [(0, t, lag, phi) for t in range(-2, 3) for lag, phi in ((1, 0.5), (2, 0.3))]
     model = build_noise_model(par_case(3, stats, terms, recent=(100.0, 100.0)))
@@ -133,7 +133,7 @@ def test_plants_without_statistics_have_no_inflow():
 
 
 @pytest.mark.parametrize("phi", [(1.1,), (1.0,), (0.9, 0.4)])
-def test_coefficients_that_explode_are_refused(phi):
+def test_explosive_coefficients_raise(phi):
     stats = [(0, t, 100.0, 10.0) for t in range(12)]
     terms = [(0, t, lag, value) for t in range(12) for lag, value in enumerate(phi, start=1)]
     with pytest.raises(NoiseModelError, match=r"hydro_id 0, stage_id 0.*not give a stationary process"):
@@ -160,7 +160,7 @@ def test_residual_ratio_of_explosive_coefficients_is_taken_from_the_file(phi):
     assert [note.where for note in model.notes] == ["hydro_id 0, stage_id 0"]
 
 
-def test_memory_without_seasons_is_refused():
+def test_memory_without_seasons_raises():
     case = make_case(
         horizon_stages=stages(2),
         inflow_seasonal_stats=inflow_stats([(0, t, 100.0, 10.0) for t in range(2)]),
@@ -170,7 +170,7 @@ def test_memory_without_seasons_is_refused():
         build_noise_model(case)
 
 
-def test_season_that_no_stage_has_takes_no_part():
+def test_season_without_stage_is_ignored():
     two = stages(3, with_seasons=True)
     case = make_case(
         horizon_stages=(two[0], two[2]),
@@ -241,12 +241,12 @@ def test_recent_observations_overrule_history():
 
 
 @pytest.mark.parametrize("recent", [(), december((16, month(2024, 1), 200.0))])
-def test_lag_that_is_read_must_be_covered(recent):
+def test_uncovered_lag_raises(recent):
     with pytest.raises(NoiseModelError, match=r"hydro_id 0 \(H0\): lag 1 .* 2023-12-01 to 2024-01-01"):
         build_noise_model(case_with(recent))
 
 
-def test_overlapping_windows_of_history_are_refused():
+def test_overlapping_windows_of_history_raise():
     past = table(
         "hydro_id start_date end_date value_m3s",
         [(0, month(2023, 11), month(2024, 1), 80.0), (0, month(2023, 12), month(2024, 1), 90.0)],

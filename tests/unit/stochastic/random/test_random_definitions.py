@@ -20,7 +20,7 @@ HASH_ALL = "import json, sys; print(json.dumps([hash(bytes.fromhex(text)) for te
 
 
 @pytest.mark.skipif(sys.hash_info.algorithm != "siphash13", reason="this Python hashes bytes in another way")
-def test_hashes_are_those_of_python():
+def test_hashes_equal_python():
     """CPython hashes bytes by SipHash-1-3 too, with keys of zero when it is asked not to draw them."""
     messages = [bytes((31 * at + length) % 256 for at in range(length)) for length in range(1, 41)]
     command = [sys.executable, "-c", HASH_ALL, *(message.hex() for message in messages)]
@@ -82,13 +82,13 @@ class Ziggurat:
             layer, unit = bits & 0xFF, (bits >> 12) / 2**51 - 1.0
             x = unit * self.edges[layer]
             if abs(x) < self.edges[layer + 1]:
-                return self.went("inside", x)
+                return self.count_branch("inside", x)
             if layer == 0:
-                return self.went("tail", math.copysign(self.beyond_tail(generator), unit))
+                return self.count_branch("tail", math.copysign(self.beyond_tail(generator), unit))
             low, high = self.heights[layer + 1], self.heights[layer]
             if low + (high - low) * ((generator.bits() >> 11) / 2**53) < density(x):
-                return self.went("edge", x)
-            self.went("refused", x)
+                return self.count_branch("edge", x)
+            self.count_branch("refused", x)
 
     def beyond_tail(self, generator):
         while True:
@@ -97,7 +97,7 @@ class Ziggurat:
             if -2 * y >= x * x:
                 return self.TAIL - x
 
-    def went(self, way, x):
+    def count_branch(self, way, x):
         self.ways[way] += 1
         return x
 
@@ -106,7 +106,7 @@ def round_to_18(value):
     return float(f"{value:.18f}")
 
 
-def test_normals_one_at_a_time():
+def test_normals_equal_scalar_implementation():
     seeds, ziggurat = opening_seeds(2024, np.arange(4_000), 1), Ziggurat()
     expected = []
     for seed in seeds.tolist():
@@ -117,7 +117,7 @@ def test_normals_one_at_a_time():
 
 
 @pytest.mark.parametrize("count", [1, 3, 10, 2**31 + 11])
-def test_choices_one_at_a_time(count):
+def test_choices_equal_scalar_implementation(count):
     seeds = forward_seeds(7, 3, np.arange(1_000), 2)
     expected = [Generator(seed).choice(count) for seed in seeds.tolist()]
     assert choose(Pcg64Streams(seeds), count).tolist() == expected
@@ -131,7 +131,7 @@ FOUR_PASSES = [(1, 0), (1, 1), (1, 2), (1, 3), (2, 0)]
     ("stages", "plants", "passes", "digest"),
     [(4, 1, ONE_PASS_EACH, "15e7764ca18333fc"), (12, 4, FOUR_PASSES, "3f39b458dae31492")],
 )
-def test_openings_and_choices_are_those_of_the_rust_program(stages, plants, passes, digest):
+def test_openings_and_choices_equal_cobre_python(stages, plants, passes, digest):
     """Compare with digests of what cobre-rs drew with seed 42 for two of its cases: openings, and choices of passes."""
     openings = [
         standard_normals(Pcg64Streams(opening_seeds(42, np.arange(10), stage)), plants) for stage in range(stages)

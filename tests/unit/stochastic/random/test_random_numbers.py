@@ -68,7 +68,7 @@ def test_one_generator_and_many_have_the_same_bits(seed):
     assert [int(streams.next_u64()[0]) for _ in range(5)] == Pcg64Sequence(seed).next_u64(5).tolist()
 
 
-def test_streams_advance_on_their_own():
+def test_streams_advance_independently():
     seeds = opening_seeds(42, np.arange(4), 0)
     apart = [Pcg64Sequence(int(seed)).next_u64(3).tolist() for seed in seeds]
     streams = Pcg64Streams(seeds)

@@ -61,7 +61,7 @@ def test_sobol_points_hit_every_binary_interval_once(dimension):
         assert sorted(column.tolist()) == list(range(64))
 
 
-def test_sobol_reports_where_its_numbers_end():
+def test_sobol_raises_beyond_its_dimensions():
     with pytest.raises(NoiseModelError, match="481 random entities"):
         sobol(42, 0, 2, 482)
 
@@ -90,7 +90,7 @@ def test_primes():
 
 
 @pytest.mark.parametrize("design", [latin_hypercube, sobol, halton])
-def test_stages_and_seeds_have_points_of_their_own(design):
+def test_stages_and_seeds_have_different_points(design):
     assert not np.array_equal(design(42, 0, 8, 2), design(42, 1, 8, 2))
     assert not np.array_equal(design(42, 0, 8, 2), design(43, 0, 8, 2))
     assert np.array_equal(design(42, 0, 8, 2), design(42, 0, 8, 2))
