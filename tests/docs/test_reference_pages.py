@@ -35,7 +35,7 @@ def test_every_variable_in_the_code_is_documented():
     assert {name for name in used - INTERNAL - constants if f"`{name}`" not in page} == set()
 
 
-OF_OTHERS = {
+FOREIGN_VARIABLES = {
     "MPI4PY_LIBMPI",
     "MPI4PY_MPIABI",
     "NO_COLOR",
@@ -44,17 +44,17 @@ OF_OTHERS = {
     "TERM",
     "XDG_CACHE_HOME",
 }
-LOOKED_UP = re.compile(r"""(?:environ(?:\.(?:get|pop|setdefault)\(|\[)|getenv\()["']([A-Za-z0-9_]+)""")
+ENVIRONMENT_READ = re.compile(r"""(?:environ(?:\.(?:get|pop|setdefault)\(|\[)|getenv\()["']([A-Za-z0-9_]+)""")
 
 
 def test_own_variables_start_with_cobre():
     of_configs = {name for config in CONFIGS for name in variables_of(config)}
     assert len(of_configs) > 25
     sources = [*(ROOT / "src" / "cobre").rglob("*.py"), *(ROOT / "native").iterdir()]
-    looked_up = {name for file in sources for name in LOOKED_UP.findall(file.read_text())}
-    assert "COBRE_WIDE_INSTRUCTIONS" in looked_up
-    strange = {name for name in of_configs | looked_up if not name.startswith(("COBRE_", "SLURM_"))}
-    assert strange - OF_OTHERS == set()
+    read_variables = {name for file in sources for name in ENVIRONMENT_READ.findall(file.read_text())}
+    assert "COBRE_WIDE_INSTRUCTIONS" in read_variables
+    foreign = {name for name in of_configs | read_variables if not name.startswith(("COBRE_", "SLURM_"))}
+    assert foreign - FOREIGN_VARIABLES == set()
 
 
 def test_variables_of_launchers_are_documented():
@@ -66,9 +66,9 @@ def test_variables_of_launchers_are_documented():
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_every_config_field_has_environment_variable(config):
-    found = variables_of(config)
-    assert {one.name for one in found.values()} == {one.name for one in fields(config)}
-    assert len(found) == len(fields(config))
+    variables = variables_of(config)
+    assert {one.name for one in variables.values()} == {one.name for one in fields(config)}
+    assert len(variables) == len(fields(config))
 
 
 def test_documented_defaults_and_meanings_match_code():
@@ -120,9 +120,9 @@ def test_every_field_of_the_configuration_is_documented():
             yield from objects(part["items"], definitions, "[]")
 
     schema = ConfigFile.model_json_schema(by_alias=True)
-    wanted = set(paths(schema, "", schema["$defs"]))
-    assert len(wanted) > 60
-    assert {path for path in wanted if f"`{path}`" not in page} == set()
+    field_paths = set(paths(schema, "", schema["$defs"]))
+    assert len(field_paths) > 60
+    assert {path for path in field_paths if f"`{path}`" not in page} == set()
     assert "| `training.stopping_rules[].limit` | integer >= 1 | required | Number of iterations. |" in page
 
 
@@ -130,14 +130,16 @@ def test_most_fields_of_the_configuration_have_a_meaning():
     """Check all fields but the tags of a choice and settings without effect."""
     page = config_page()
     rows = [row.split(" | ") for row in page.splitlines() if row.startswith("| `")]
-    silent = {row[0].removeprefix("| ").strip("`") for row in rows if row[-1].strip() == "|"}
-    silent -= {
-        name for name in silent if re.search(r"\.(method|type|scheme)$|\.solver\.|^upper_bound|\.from$|\.to$", name)
+    unexplained = {row[0].removeprefix("| ").strip("`") for row in rows if row[-1].strip() == "|"}
+    unexplained -= {
+        name
+        for name in unexplained
+        if re.search(r"\.(method|type|scheme)$|\.solver\.|^upper_bound|\.from$|\.to$", name)
     }
-    assert silent <= {
-        "training.stopping_rules[].tolerance",  # of the rule `gap`, which is refused
+    assert unexplained <= {
+        "training.stopping_rules[].tolerance",  # of the rule `gap`, which is rejected
         "training.stopping_rules[].relative_tolerance",
-        "training.stopping_rules[].seconds",  # said by the rule itself
+        "training.stopping_rules[].seconds",  # documented by the rule itself
         "training.parallelism.backward_scheduler",
     }
 
@@ -178,9 +180,9 @@ class TestTheSpecificationPage:
     def test_named_files_exist(self):
         named = set(re.findall(r"`([\w./-]+(?:\.py|\.cpp|\.hpp|\.md|\.toml|/))(?:::\w+)?(?: [^`]*)?`", self.TEXT))
         assert len(named) > 80
-        assert {name for name in named if not self.place(name).exists()} == set()
+        assert {name for name in named if not self.path_of(name).exists()} == set()
 
-    def place(self, name):
+    def path_of(self, name):
         """Return the path in the repository or in the communication layer."""
         return ROOT / name if name.startswith(self.FOLDERS) or name == "pyproject.toml" else COMM / name
 
@@ -191,10 +193,10 @@ class TestTheSpecificationPage:
         assert missing == set()
 
     def test_named_kit_cases_exist(self):
-        known = {*all_cases(), *all_plans()}
+        cases = {*all_cases(), *all_plans()}
         named = set(re.findall(r"`([a-z]+/[a-z_0-9]+)`", self.TEXT))
         assert len(named) > 30
-        assert named - known == set()
+        assert named - cases == set()
 
     def test_named_make_targets_exist(self):
         targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -50,6 +50,6 @@ def test_site_links_resolve(site):
     for page in ids:
         for target, anchor in re.findall(r"<a [^>]*href=\"([^\"#?]*)(?:#([^\"]*))?\"", page.read_text()):
             if not re.match(r"[a-z]+:", target):
-                found = (page.parent / target).resolve() if target else page
-                assert found.exists(), f"{page.relative_to(site)}: {target}"
-                assert not anchor or anchor in ids.get(found, {anchor}), f"{page.relative_to(site)}: {target}#{anchor}"
+                file = (page.parent / target).resolve() if target else page
+                assert file.exists(), f"{page.relative_to(site)}: {target}"
+                assert not anchor or anchor in ids.get(file, {anchor}), f"{page.relative_to(site)}: {target}#{anchor}"

@@ -77,11 +77,11 @@ def test_tutorials_and_how_tos_have_snippets():
 
 
 def test_block_languages_are_known():
-    """Refuse blocks of other kinds, which would be skipped silently."""
-    known = {"python", "console", "sh", "text", "json", "toml"}
+    """Fail for blocks of other kinds, which would be skipped silently."""
+    languages = {"python", "console", "sh", "text", "json", "toml"}
     for page in pages():
         for block in blocks(page):
-            assert block.language in known, f"{page}, line {block.line}: {block.language}"
+            assert block.language in languages, f"{page}, line {block.line}: {block.language}"
             if block.language == "json":
                 json.loads(block.text)
             if block.language == "toml":
@@ -110,12 +110,12 @@ def test_sh_blocks_parse_as_shell():
 
 
 def test_commands_in_snippets_exist():
-    found = 0
+    count = 0
     for page, block in shell_blocks():
         for words in our_commands(block.text):
             check_command(words, f"{page}, line {block.line}")
-            found += 1
-    assert found >= 2
+            count += 1
+    assert count >= 2
 
 
 def our_commands(text):
@@ -134,5 +134,5 @@ def check_command(words, where):
         command = command.get_command(context, words[0])
         assert command is not None, f"{where}: there is no command cobre {words[0]}"
         words = words[1:]
-    known = {name for parameter in command.params for name in parameter.opts}
-    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known, where
+    options = {name for parameter in command.params for name in parameter.opts}
+    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, where

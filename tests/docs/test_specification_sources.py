@@ -46,40 +46,41 @@ def test_counts_match_tables():
 def documents():
     """Return the text of each section, by the page's name of the document and by heading."""
     titles = dict(re.findall(r"^\| (plan|notes|phase 1|phase 2|crate) \| (.+?) \|$", PAGE, re.MULTILINE))
-    found = {}
+    by_name = {}
     for file in sorted(SEEDS.glob("*.txt")):
         text = file.read_text()
         title = text.splitlines()[0].removeprefix("# ")
         [name] = [name for name, listed in titles.items() if title.startswith(listed)]
-        found[name] = sections(text)
-    return found
+        by_name[name] = sections(text)
+    return by_name
 
 
 def sections(text):
     """Return, by heading, the text below it up to the next heading of its level or above."""
     lines = re.sub(r"```.*?```", lambda block: re.sub(r"^#", "", block[0], flags=re.MULTILINE), text, flags=re.DOTALL)
     lines = lines.splitlines()
-    levels = [len(found[1]) if (found := re.match(r"(#+) ", line)) else 0 for line in lines]
+    levels = [len(match[1]) if (match := re.match(r"(#+) ", line)) else 0 for line in lines]
     result = {}
     for start, level in enumerate(levels):
         if level:
             after = (at for at in range(start + 1, len(lines)) if 0 < levels[at] <= level)
-            result[lines[start].lstrip("# ")] = squeezed(" ".join(lines[start + 1 : next(after, len(lines))]))
+            result[lines[start].lstrip("# ")] = normalised(" ".join(lines[start + 1 : next(after, len(lines))]))
     return result
 
 
-def squeezed(text):
+def normalised(text):
+    """Return lower-case text with single spaces."""
     return re.sub(r"\s+", " ", text).lower()
 
 
 @pytest.mark.skipif(not SEEDS.is_dir(), reason="the founding documents are not beside the repository")
 def test_sources_are_in_the_documents():
-    found = documents()
-    assert len(found) == 5
+    by_name = documents()
+    assert len(by_name) == 5
     wrong = [
         (row[0], name, section, words)
         for row in ROWS
         for name, section, words in SOURCE.findall(row[1])
-        if squeezed(words) not in found[name].get(section, "")
+        if normalised(words) not in by_name[name].get(section, "")
     ]
     assert wrong == []

@@ -22,8 +22,8 @@ def families(functions):
     """Return the constant names passed to some functions, in all modules that build LPs."""
     calls = [node for file in SOURCES for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
     named = [(getattr(call.func, "attr", getattr(call.func, "id", None)), call.args) for call in calls]
-    given = [arguments[functions[name]] for name, arguments in named if name in functions and len(arguments) > 2]
-    return {argument.value for argument in given if isinstance(argument, ast.Constant)}
+    names = [arguments[functions[name]] for name, arguments in named if name in functions and len(arguments) > 2]
+    return {argument.value for argument in names if isinstance(argument, ast.Constant)}
 
 
 def listed(heading):

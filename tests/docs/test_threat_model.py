@@ -12,12 +12,12 @@ TEST = re.compile(r"\[`(test_\w+)`\]\(([^)]+)\)")
 
 def claims():
     """Return the rows of all tables of measures."""
-    found, is_inside = [], False
+    rows, is_inside = [], False
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         is_inside = line == HEADER or (is_inside and line.startswith("|"))
         if is_inside and line != HEADER and not line.startswith("|---"):
-            found.append(line)
-    return found
+            rows.append(line)
+    return rows
 
 
 def test_every_table_of_measures_has_claims():
