@@ -12,7 +12,7 @@ import cobre.comm
 SOURCE = Path(cobre.__file__).parent
 NO_PICKLE_BUT = {
     "comm/launch/payload.py",  # passes a function to a child process through an inherited file
-    "sddp/ranks.py",  # built by a rank of the same job, in memory that only this user's ranks can open
+    "sddp/shared_value.py",  # built by a rank of the same job, in memory that only this user's ranks can open
 }
 
 
