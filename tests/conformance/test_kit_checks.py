@@ -182,7 +182,7 @@ def test_programs_list_cases_and_plans_with_their_clauses(program, least, entry)
         (MUTATION, "--ranks", "4", "--case", "WrongRank"),
     ],
 )
-def test_programs_run_what_the_options_select(words):
+def test_programs_run_only_selected_cells(words):
     done = run_program(*words, "--quick", "--backend", "shm", "--variant", "futex")
     assert done.returncode == 0 and " cells in " in done.stdout and ", 0 failed" in done.stdout, (
         done.stdout + done.stderr

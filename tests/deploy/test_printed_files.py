@@ -107,7 +107,7 @@ def test_compose_values_are_strings(text):
     assert service["command"][-1] == text
 
 
-def test_kubernetes_keeps_dollars_as_they_are():
+def test_dollars_are_escaped_for_kubernetes():
     kinds = documents(cobre("launch", "k8s", "--ranks", 1, "--", "--warm-start", "$(HOME)"))
     assert pod_template(kinds)["spec"]["containers"][0]["args"][-1] == "$$(HOME)"
 

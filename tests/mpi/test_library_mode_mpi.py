@@ -100,7 +100,7 @@ def test_invalid_case_can_be_caught(mpi, tmp_path):
     assert (done.code, done.output.splitlines().count("right")) == (0, 4), done.output
 
 
-def test_rank_that_fails_alone_ends_the_job(mpi):
+def test_failure_of_one_rank_ends_the_job(mpi):
     done = mpi.run(2, "-c", ALONE_IN_THE_MIDDLE, str(CASE))
     assert done.code != 0
     assert "the callback gave up" in done.output

@@ -63,7 +63,7 @@ def test_launcher_of_another_mpi_raises(mpi):
 SIZES = {"mpich": "PMI_SIZE", "openmpi": "OMPI_COMM_WORLD_SIZE"}
 
 
-def test_region_without_room_is_refused_on_every_rank(mpi):
+def test_region_without_memory_raises_on_every_rank(mpi):
     done = mpi.run(3, PROGRAM, "request_too_large_region")
     assert done.code == 0, done.output
     assert done.output.count("refused True True") == 3

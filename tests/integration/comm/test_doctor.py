@@ -138,7 +138,7 @@ def test_bare_ipv6_address_is_a_host():
     assert result.text == "::1 resolves to ::1"
 
 
-def test_address_that_ranks_would_refuse_is_reported():
+def test_address_that_ranks_reject_is_reported():
     result = finding(inspect_network({"COBRE_TCP_COORDINATOR": "node07:http"}), "coordinator")
     assert "COBRE_TCP_COORDINATOR='node07:http' is not a valid address" in result.text and result.advice
 

@@ -30,7 +30,7 @@ a wrong or absent secret     | test_tcp_network_start.py::test_wrong_secret_is_r
                              | test_tcp_network_start.py::test_other_hosts_are_refused_without_a_secret,
                              | test_tcp_rendezvous.py::test_missing_secret_is_reported
 garbage or an oversize frame | test_tcp_strangers.py::test_idle_connections_and_garbage_do_not_stall_the_rendezvous,
-                             | test_protocol.py::test_frame_is_refused_by_its_first_bytes,
+                             | test_protocol.py::test_invalid_frame_raises_after_its_first_bytes,
                              | test_handshake.py::test_arbitrary_bytes_never_authenticate_a_worker
 ranks make different calls   | test_mismatched_calls_are_reported, case mismatch/calls
 versions differ              | test_handshake.py::test_versions_are_compared_on_both_sides,

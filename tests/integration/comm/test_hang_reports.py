@@ -94,7 +94,7 @@ def test_report_lists_open_communicators():
     assert err.count("rank 0 of 1 (local)") == 2
 
 
-def test_report_without_communicators_says_so():
+def test_report_without_communicators_states_it():
     code, _, err = run_alone(after="comm.close()")
     assert code == 0
     assert "no communicator is open" in err

@@ -33,13 +33,13 @@ def error_of(make):
 
 
 @pytest.mark.parametrize("backend,options", [("shm", {}), ("tcp", ON_HOSTS)], ids=["shm", "tcp"])
-def test_region_beyond_host_limit_is_refused_on_every_rank(backend, options):
+def test_region_beyond_host_limit_raises_on_every_rank(backend, options):
     for region, split in launch.run(create_region_under_limit, 2, backend, args=(4096, (0, 1)), environment=options):
         assert isinstance(region, AllocationFailedError) and region.requested_bytes == 64 * MIB
         assert isinstance(split, AllocationFailedError) and split.requested_bytes > 4096
 
 
-def test_one_full_host_refuses_region_on_all_ranks():
+def test_full_host_fails_region_on_all_ranks():
     """Ranks 0 and 1 on one host, ranks 2 and 3 on the other, which has none."""
     for region, split in launch.run(create_region_under_limit, 4, "tcp", args=(4096, (2, 3)), environment=ON_HOSTS):
         for error in (region, split):
@@ -55,7 +55,7 @@ def limit_memory(comm):
     return error
 
 
-def test_one_rank_without_memory_refuses_region_on_all_ranks():
+def test_rank_without_memory_fails_region_on_all_ranks():
     errors = launch.run(limit_memory, 3, "tcp", environment=ALONE)
     assert all(isinstance(error, AllocationFailedError) for error in errors)
     assert "on ranks [2]" in str(errors[0]) and "on ranks [2]" in str(errors[1])

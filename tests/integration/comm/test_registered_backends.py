@@ -70,7 +70,7 @@ def test_run_command_trains_on_registered_backend(installed, tmp_path):
         ({"FOLDER_PATH": "meet", "FOLDER_RANK": "0", "FOLDER_SIZE": "two"}, "FOLDER_SIZE"),
     ],
 )
-def test_partially_set_rank_variables_are_refused(installed, tmp_path, environ, variable):
+def test_partially_set_rank_variables_raise(installed, tmp_path, environ, variable):
     """It would run the whole study once for each rank."""
     flags = ("--output", tmp_path / "out", "--iterations", "1", "--json")
     done = run(installed, "-m", "cobre.cli", "run", CASE, *flags, COBRE_COMM_BACKEND="folder", **environ)

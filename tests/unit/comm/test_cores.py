@@ -43,5 +43,5 @@ def test_cgroup_v1_quota_is_read(tmp_path):
     assert cgroup_quota(tmp_path, membership) == 3.0
 
 
-def test_without_cgroups_there_is_no_limit(tmp_path):
+def test_no_limit_without_cgroups(tmp_path):
     assert cgroup_quota(tmp_path, tmp_path / "missing") is None

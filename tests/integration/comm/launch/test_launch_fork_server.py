@@ -187,7 +187,7 @@ def test_fork_server_ignores_job_wide_signal():
     assert launch.run(handle_sigterm, 2) == [True, True]
 
 
-def test_ranks_end_with_the_fork_server_and_the_error_says_so():
+def test_error_names_fork_server_if_ranks_end_with_it():
     def kill_parent(comm):
         subprocess.Popen(["sleep", "1000"])
         comm.barrier()

@@ -74,7 +74,7 @@ def test_shm_world_of_one_rank():
     assert launch.run(allreduced_sum, 1, args=([4],)) == [4.0]
 
 
-def test_rank_may_start_ranks_of_its_own():
+def test_rank_may_start_nested_ranks():
     def outer(comm):
         values = launch.run(lambda inner, base: (base, inner.rank), 2, args=(comm.rank,), output=launch.forward)
         comm.barrier()
@@ -145,18 +145,18 @@ def test_timeout_of_years_is_accepted():
     assert len(launch.run(whoami, 1, timeout_s=1e9)) == 1
 
 
-def test_non_callable_is_refused():
+def test_non_callable_raises():
     with pytest.raises(TypeError, match="expected a function"):
         launch.run("whoami", 2)
 
 
-def test_unpicklable_function_is_refused():
+def test_unpicklable_function_raises():
     lock = threading.Lock()
     with pytest.raises(TypeError, match=r"cannot pickle function .*<lambda> to send it to the ranks: cannot pickle"):
         launch.run(lambda comm: lock, 2)
 
 
-def test_too_many_ranks_for_the_system_are_refused_cleanly(tmp_path):
+def test_too_many_ranks_for_the_system_raise(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import os, resource\n"

@@ -41,7 +41,7 @@ def test_call_timeout_names_late_rank():
             assert isinstance(error, PeerTimeoutError) and [peer.rank for peer in error.peers] == [2]
 
 
-def test_oversized_region_is_refused_on_all_ranks():
+def test_oversized_region_raises_on_all_ranks():
     with tcp_world(2, ranks_per_host=1) as world:
         comms = results(world.start_all())
         errors = world.everywhere(comms, lambda comm: comm.create_shared_region(1 << 55, np.float64))

@@ -19,7 +19,7 @@ def pair():
 
 
 @pytest.mark.parametrize("kind", [RingReader, StagedReader])
-def test_block_of_another_call_is_refused_before_it_is_written(pair, kind):
+def test_block_of_another_call_raises_before_it_is_written(pair, kind):
     target = bytearray(8)
     reader = kind(Channel(pair[0], Peer(3)), [ring_header(5, 8), memoryview(target)])
     pair[1].sendall(ring_header(6, 8) + b"12345678")

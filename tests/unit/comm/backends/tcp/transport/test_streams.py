@@ -65,7 +65,7 @@ def test_no_part_is_stored_before_go(pair):
 
 
 @pytest.mark.parametrize("header", [data_header(11), data_header(0), part_header(0, 0, 4)[:5]])
-def test_frames_longer_than_the_remaining_payload_are_refused(pair, header):
+def test_frame_longer_than_remaining_payload_raises(pair, header):
     pair[0].send([header, b"some bytes of data"])
     with pytest.raises(ProtocolError):
         DataReader(pair[1], 10).read(memoryview(bytearray(10)))

@@ -51,7 +51,7 @@ def spins(spin_wait):
     return len(attempts)
 
 
-def test_only_ranks_with_a_core_each_spin_before_they_sleep():
+def test_ranks_spin_only_if_each_has_a_core():
     assert spins(spin_wait_for(1)) > 0
     assert spins(spin_wait_for(usable_cores())) > 0
     assert spins(spin_wait_for(usable_cores() + 1)) == 0
@@ -83,7 +83,7 @@ def test_successful_spin_halves_backoff():
 
 
 @SPINS
-def test_await_bytes_returns_what_has_arrived_or_0_after_its_timeout(pair, spin_s):
+def test_await_bytes_returns_arrived_bytes_or_zero_after_timeout(pair, spin_s):
     channel, view = Channel(pair[0], Peer(1), SpinWait(spin_s)), memoryview(bytearray(4))
     assert channel.await_bytes(view) == 0
     pair[1].send(b"abcd")

@@ -92,7 +92,7 @@ def test_every_message_survives_encoding(message):
 
 
 @given(any_message, st.data())
-def test_truncated_messages_and_trailing_bytes_are_refused(message, data):
+def test_truncated_messages_and_trailing_bytes_raise(message, data):
     payload = message.pack()
     cut = data.draw(st.integers(0, len(payload) - 1))
     for wrong in (payload[:cut], payload + b"\0"):
@@ -135,7 +135,7 @@ def test_parser_never_needs_more_than_its_limit(stream, limits):
 @pytest.mark.parametrize(
     "header", [struct.pack(">IB", 2**32 - 1, Tag.HELLO), struct.pack(">IB", 0, 0xEE), b"GET / HTTP/1.1\r\n"]
 )
-def test_frame_is_refused_by_its_first_bytes(header):
+def test_invalid_frame_raises_after_its_first_bytes(header):
     with pytest.raises(ProtocolError):
         FrameParser(HANDSHAKE_LIMITS).feed(header)
 
