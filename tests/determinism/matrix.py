@@ -44,9 +44,9 @@ def main() -> int:
             ("four regions", SLOW_CASE, ITERATIONS),
             ("four regions, cuts selected", small_copy(SLOW_CASE, folder, cut_selection=SELECTION), ITERATIONS),
         )
-        sound = [study_is_sound(title, case, flags, cells, folder) for title, case, flags in studies]
-    print("\none digest" if all(sound) else "\nNOT one digest")
-    return 0 if all(sound) else 1
+        passed = [study_has_one_digest(title, case, flags, cells, folder) for title, case, flags in studies]
+    print("\none digest" if all(passed) else "\nNOT one digest")
+    return 0 if all(passed) else 1
 
 
 def parse() -> argparse.Namespace:
@@ -67,7 +67,7 @@ def folder_for_outputs(folder: Path | None):
         yield Path(temporary)
 
 
-def study_is_sound(title, case, flags, cells, folder) -> bool:
+def study_has_one_digest(title, case, flags, cells, folder) -> bool:
     """Run all cells, and compare each with the first."""
     print(f"\n{title} {' '.join(flags)}")
     reference = None

@@ -14,7 +14,7 @@ NOBODY = -1
 
 
 @pytest.fixture
-def damaged(tmp_path):
+def incomplete_case(tmp_path):
     """Make a case without its stages."""
     target = shutil.copytree(CASE, tmp_path / "damaged", ignore=shutil.ignore_patterns("output"))
     (target / "stages.json").unlink()
@@ -33,8 +33,8 @@ def assert_printed_once(done, code, words):
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_invalid_case_is_reported_once(mpi, tmp_path, damaged, size):
-    done = run(mpi, size, damaged, tmp_path / "output")
+def test_invalid_case_is_reported_once(mpi, tmp_path, incomplete_case, size):
+    done = run(mpi, size, incomplete_case, tmp_path / "output")
     assert_printed_once(done, 3, "stages.json: the file is missing")
     assert "(host " not in done.output
 
@@ -59,14 +59,15 @@ def test_nothing_to_resume_is_reported_once(mpi, tmp_path):
     assert_printed_once(run(mpi, 2, CASE, tmp_path / "output", "--resume"), 7, "there is no checkpoint in")
 
 
-def test_invalid_case_of_rank_0_is_reported_by_it(mpi, tmp_path, damaged):
+def test_invalid_case_of_rank_0_is_reported_by_it(mpi, tmp_path, incomplete_case):
     """One rank of each node reads the case: on one node that is rank 0."""
-    assert_printed_by(0, run(mpi, 4, CASE, tmp_path / "output", odd=(0, damaged)))
+    assert_printed_by(0, run(mpi, 4, CASE, tmp_path / "output", odd=(0, incomplete_case)))
 
 
 @pytest.mark.parametrize("odd", [1, 3])
-def test_invalid_case_on_one_of_several_nodes_is_reported_by_its_rank(mpich, tmp_path, damaged, odd):
-    assert_printed_by(odd, run(mpich, 4, CASE, tmp_path / "output", odd=(odd, damaged), MPIR_CVAR_NUM_CLIQUES="4"))
+def test_invalid_case_on_one_of_several_nodes_is_reported_by_its_rank(mpich, tmp_path, incomplete_case, odd):
+    done = run(mpich, 4, CASE, tmp_path / "output", odd=(odd, incomplete_case), MPIR_CVAR_NUM_CLIQUES="4")
+    assert_printed_by(odd, done)
 
 
 def assert_printed_by(rank, done):

@@ -37,7 +37,7 @@ def in_environment(wheel):
     return {} if wheel is None else {"PATH": f"{ROOT / f'.venv-{wheel}' / 'bin'}{os.pathsep}/usr/bin:/bin"}
 
 
-def frozen_ranks(cluster, job):
+def freeze_ranks(cluster, job):
     """Freeze all ranks in the middle of training."""
     job.wait_for_iterations(3)
     pids = ranks_of(job.folder / "out")
@@ -61,7 +61,7 @@ def test_job_stopped_by_its_time_limit_is_requeued_and_resumes(cluster, tmp_path
     text = script(tmp_path, "--requeue", "--time", "00:02:00", *mpi, iterations=iterations)
     assert "TERM@120" in text
     job = submit(cluster, tmp_path, text.replace("TERM@120", "TERM@60"), PATIENT | in_environment(wheel))
-    pids = frozen_ranks(cluster, job)
+    pids = freeze_ranks(cluster, job)
     cluster.wait_until(lambda: all(map(is_asked_to_stop, pids)), "Slurm asks all ranks to stop", 150)
     unfreeze(pids)
     cluster.wait_until(lambda: job.field("Restarts") != "0", "the job is in the queue again", 120)

@@ -29,7 +29,7 @@ class Rank:
     status: int | None = None
 
     @property
-    def answer(self):
+    def result(self):
         """Return result or exception; None for a process that was killed before it could report."""
         return json.loads(self.output) if self.output.endswith(b"\n") else None
 
@@ -108,10 +108,10 @@ def _be_rank(environment, function, pipe):
     os.environ.update(environment)
     try:
         with create_communicator() as comm:
-            answer = {"value": function(comm)}
+            result = {"value": function(comm)}
     except (CommError, BackendError) as error:
-        answer = {"error": type(error).__name__, "text": str(error)}
+        result = {"error": type(error).__name__, "text": str(error)}
     except BaseException:  # noqa: BLE001 - the parent must know of any error
-        answer = {"error": "unexpected", "text": traceback.format_exc()}
-    os.write(pipe, json.dumps(answer).encode() + b"\n")
+        result = {"error": "unexpected", "text": traceback.format_exc()}
+    os.write(pipe, json.dumps(result).encode() + b"\n")
     os._exit(0)

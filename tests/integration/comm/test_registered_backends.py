@@ -27,7 +27,7 @@ BROKEN = {
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
+def installed_package(tmp_path_factory):
     """Return a folder on the path with a package installed as pip does."""
     folder = tmp_path_factory.mktemp("installed")
     program = re.search(r"```python file=folder_backend.py\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
@@ -42,23 +42,24 @@ def installed(tmp_path_factory):
     return folder
 
 
-def run(installed, *arguments, **environ):
-    settings = {**os.environ, "PYTHONPATH": str(installed), "FOLDER_PARENT": str(installed), **environ}
+def run(installed_package, *arguments, **environ):
+    settings = {**os.environ, "PYTHONPATH": str(installed_package), "FOLDER_PARENT": str(installed_package), **environ}
     command = [sys.executable, *map(str, arguments)]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S, env=settings)
 
 
-def test_kit_selects_registered_backend(installed):
+def test_kit_selects_registered_backend(installed_package):
     done = run(
-        installed, "-m", "cobre.comm.testing", "--backend", "folder", "--ranks", "2", "--quick", "--case", "reduce/*"
+        installed_package,
+        *("-m", "cobre.comm.testing", "--backend", "folder", "--ranks", "2", "--quick", "--case", "reduce/*"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^\d\d+ cells in .* 0 failed", done.stdout, re.MULTILINE)
 
 
-def test_run_command_trains_on_registered_backend(installed, tmp_path):
+def test_run_command_trains_on_registered_backend(installed_package, tmp_path):
     flags = ("--backend", "folder", "--workers", "2", "--iterations", "3", "--quiet", "--json", "--no-report")
-    done = run(installed, "-m", "cobre.cli", "run", CASE, "--output", tmp_path / "out", *flags)
+    done = run(installed_package, "-m", "cobre.cli", "run", CASE, "--output", tmp_path / "out", *flags)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["digest"] == cobre.train(CASE, iterations=3, threads=1).digest
 
@@ -70,10 +71,10 @@ def test_run_command_trains_on_registered_backend(installed, tmp_path):
         ({"FOLDER_PATH": "meet", "FOLDER_RANK": "0", "FOLDER_SIZE": "two"}, "FOLDER_SIZE"),
     ],
 )
-def test_partially_set_rank_variables_raise(installed, tmp_path, environ, variable):
+def test_partially_set_rank_variables_raise(installed_package, tmp_path, environ, variable):
     """It would run the whole study once for each rank."""
     flags = ("--output", tmp_path / "out", "--iterations", "1", "--json")
-    done = run(installed, "-m", "cobre.cli", "run", CASE, *flags, COBRE_COMM_BACKEND="folder", **environ)
+    done = run(installed_package, "-m", "cobre.cli", "run", CASE, *flags, COBRE_COMM_BACKEND="folder", **environ)
     report = json.loads(done.stdout.splitlines()[-1])
     assert (report["kind"], report["backend"], report["variable"]) == ("MissingConfigurationError", "folder", variable)
     assert report["exit_code"] == done.returncode == 2
@@ -92,8 +93,8 @@ for name in ("broken", "wrong", "renamed", "nothing"):
 """
 
 
-def test_backend_lookup_errors_name_the_cause(installed, tmp_path):
-    done = run(installed, "-c", SELECTED, FOLDER_PATH=str(tmp_path), FOLDER_RANK="0", FOLDER_SIZE="1")
+def test_backend_lookup_errors_name_the_cause(installed_package, tmp_path):
+    done = run(installed_package, "-c", SELECTED, FOLDER_PATH=str(tmp_path), FOLDER_RANK="0", FOLDER_SIZE="1")
     first, broken, wrong, renamed, nothing = done.stdout.splitlines()
     assert first == "('local', 'broken', 'folder', 'renamed', 'wrong') folder 1", done.stderr
     assert "no_such_module" in broken and "which folder-backend registers" in broken

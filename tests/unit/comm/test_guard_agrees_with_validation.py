@@ -38,7 +38,7 @@ def ignore(*_):
     """Do nothing, in place of a hook of the backend."""
 
 
-def accepted(check, *arguments):
+def is_accepted(check, *arguments):
     try:
         check(*arguments)
     except CommError:
@@ -50,13 +50,13 @@ def accepted(check, *arguments):
 def test_guard_accepts_only_valid_allreduce_calls(send, recv, op, same):
     recv = send if same else recv
     if CallGuard(0, 2, ReduceOp).allreduce(ignore, send, recv, op, ""):
-        assert accepted(validation.check_allreduce, send, recv, op)
+        assert is_accepted(validation.check_allreduce, send, recv, op)
 
 
 @given(arrays(), st.integers(-1, 3) | st.none() | st.just("0"))
 def test_guard_accepts_only_valid_broadcast_calls(buffer, root):
     if CallGuard(0, 2, ReduceOp).broadcast(ignore, buffer, root, ""):
-        assert accepted(validation.check_broadcast, buffer, root, 2)
+        assert is_accepted(validation.check_broadcast, buffer, root, 2)
 
 
 integers = st.lists(st.integers(-1, 6), min_size=1, max_size=4)
@@ -66,7 +66,7 @@ integers = st.lists(st.integers(-1, 6), min_size=1, max_size=4)
 @given(arrays(), arrays(), integers, integers | st.none(), st.integers(0, 2))
 def test_guard_accepts_only_valid_allgatherv_calls(send, recv, counts, displs, rank):
     if CallGuard(rank, 3, ReduceOp).allgatherv(ignore, send, recv, counts, displs, ""):
-        assert accepted(validation.check_allgatherv, send, recv, counts, displs, rank, 3)
+        assert is_accepted(validation.check_allgatherv, send, recv, counts, displs, rank, 3)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint64", "float16", "float32", "float64", "longdouble", "complex128"])

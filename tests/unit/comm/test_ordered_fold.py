@@ -16,7 +16,7 @@ FLOATS = ["float16", "float32", "float64", "longdouble"]
 STEPS = {ReduceOp.SUM: np.add, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximum}
 
 
-def folded(inputs, op):
+def fold_result(inputs, op):
     out = np.empty_like(inputs[0])
     fold(list(inputs), out, int(op))
     return out
@@ -32,7 +32,7 @@ def same_bits(one, other):
 def test_integers_wrap(dtype, op, data):
     inputs = data.draw(hnp.arrays(dtype, (data.draw(st.integers(2, 5)), data.draw(st.integers(0, 20)))))
     with np.errstate(over="ignore"):
-        assert same_bits(folded(inputs, op), functools.reduce(STEPS[op], inputs))
+        assert same_bits(fold_result(inputs, op), functools.reduce(STEPS[op], inputs))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
@@ -42,7 +42,7 @@ def test_sum_is_the_left_fold_in_the_arrays_precision(dtype, data):
     inputs = data.draw(hnp.arrays(dtype, (data.draw(st.integers(2, 5)), 7), elements=elements))
     with np.errstate(all="ignore"):
         expected = functools.reduce(np.add, inputs)
-    result = folded(inputs, ReduceOp.SUM)
+    result = fold_result(inputs, ReduceOp.SUM)
     finite = np.isfinite(expected)
     assert same_bits(result[finite], expected[finite])
     assert np.array_equal(result, expected, equal_nan=True)
@@ -52,7 +52,7 @@ def test_sum_is_the_left_fold_in_the_arrays_precision(dtype, data):
 def test_long_long_is_folded_as_int64(dtype):
     """NumPy distinguishes long long from int64, although both have 64 bits."""
     inputs = np.arange(12, dtype=dtype).reshape(3, 4)
-    assert folded(inputs, ReduceOp.SUM).tolist() == [12, 15, 18, 21]
+    assert fold_result(inputs, ReduceOp.SUM).tolist() == [12, 15, 18, 21]
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,15 @@ def test_mismatched_shapes_or_dtypes_raise(other, error):
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
 def test_every_length_and_rank_count_equals_numpy(ranks, count):
     inputs = np.random.default_rng(count + ranks).standard_normal((ranks, count))
-    assert same_bits(folded(inputs, ReduceOp.SUM), functools.reduce(np.add, inputs))
+    assert same_bits(fold_result(inputs, ReduceOp.SUM), functools.reduce(np.add, inputs))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("order", [(0.0, -0.0), (-0.0, 0.0)])
 def test_negative_zero_is_less_than_zero(dtype, order):
     pair = np.array(order, dtype).reshape(2, 1)
-    assert np.signbit(folded(pair, ReduceOp.MIN)[0])
-    assert not np.signbit(folded(pair, ReduceOp.MAX)[0])
+    assert np.signbit(fold_result(pair, ReduceOp.MIN)[0])
+    assert not np.signbit(fold_result(pair, ReduceOp.MAX)[0])
 
 
 @pytest.mark.parametrize("op", list(ReduceOp))
@@ -95,17 +95,17 @@ def test_every_nan_becomes_the_canonical_one(dtype, kind, canonical, op):
     odd_nan = np.array([canonical | 1 | (1 << (bits - 1))], kind).view(dtype)  # negative, with a payload
     one = np.ones(1, dtype)
     for inputs in ([odd_nan, one], [one, odd_nan], [one, odd_nan, one], [odd_nan, odd_nan], [odd_nan]):
-        assert folded(inputs, op).view(kind)[0] == canonical
+        assert fold_result(inputs, op).view(kind)[0] == canonical
 
 
 def test_infinities_of_both_signs_give_the_canonical_nan():
-    result = folded([np.array([np.inf]), np.array([-np.inf])], ReduceOp.SUM)
+    result = fold_result([np.array([np.inf]), np.array([-np.inf])], ReduceOp.SUM)
     assert result.view("u8")[0] == 0x7FF8000000000000
 
 
 def test_one_rank_is_copied_bit_by_bit_except_for_nans():
     values = np.array([-0.0, 5e-324, np.inf, 1.5])
-    assert same_bits(folded([values], ReduceOp.SUM), values)
+    assert same_bits(fold_result([values], ReduceOp.SUM), values)
 
 
 def test_result_may_be_one_of_the_inputs():

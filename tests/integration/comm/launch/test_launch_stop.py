@@ -134,7 +134,7 @@ def test_signal_while_workers_import_prints_one_line(tmp_path, folder, importing
 
 
 @pytest.fixture
-def usual_signals():
+def default_signals():
     """Restore default signals: background shells ignore SIGINT, nohup ignores SIGHUP, and ranks would inherit that."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -144,7 +144,7 @@ def usual_signals():
         signal.signal(number, handler)
 
 
-@pytest.mark.usefixtures("usual_signals")
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize("size", [1, 2], ids=["spawned", "forked"])
 def test_rank_starts_with_default_signal_handlers(size):
     def handlers(comm):

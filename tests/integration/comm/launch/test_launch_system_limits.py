@@ -25,7 +25,7 @@ def in_new_process(program):
     return done.stdout
 
 
-def limited(limits, function="comm.rank", backend="shm"):
+def error_under_limits(limits, function="comm.rank", backend="shm"):
     """Return the printed values of a launch under some limits, or its error."""
     return in_new_process(f"""
         import resource, sys
@@ -47,13 +47,13 @@ def file_size(nbytes):
 
 
 def test_file_size_limit_below_segment_is_reported():
-    text = limited(file_size(1 << 20))
+    text = error_under_limits(file_size(1 << 20))
     assert "shared memory, more than the limit of 1.0 MiB on the size of a file allows: raise it (ulimit -f)" in text
     assert "docker" not in text and "/dev/shm" not in text.rpartition("SharedMemoryExhaustedError")[2]
 
 
 def test_file_size_limit_below_payload_is_reported():
-    text = limited(file_size(100))
+    text = error_under_limits(file_size(100))
     assert (
         "could not start 2 ranks: [Errno 27] File too large; raise the limit on the size of files (ulimit -f)" in text
     )
@@ -63,7 +63,7 @@ def test_file_size_limit_below_payload_is_reported():
 @pytest.mark.parametrize("size", [1 << 21, 9 << 20], ids=["in the buffer's last part", "long before the end"])
 def test_file_size_limit_below_result_is_reported(size):
     """Results of ranks pass through a file in memory."""
-    text = limited(file_size(1 << 20), f"bytes({size})", "tcp")
+    text = error_under_limits(file_size(1 << 20), f"bytes({size})", "tcp")
     assert "cannot store the return value (a bytes): File too large; raise the limit on the size of files" in text
     assert "pickle the return value" not in text
 
@@ -114,14 +114,14 @@ def test_unusable_interpreter_is_reported(tmp_path, mode, words):
     if mode is not None:
         path.write_bytes(b"\0")
         path.chmod(mode)
-    text = limited(f"sys.executable = {str(path)!r}")
+    text = error_under_limits(f"sys.executable = {str(path)!r}")
     assert f"] {words}: '{path}'; ranks are processes of this interpreter, which cannot be run here" in text
     assert "could not start 2 ranks" in text and "ulimit" not in text and "fewer" not in text
 
 
 @pytest.mark.parametrize("value", ["None", "''"])
 def test_interpreter_without_path_is_reported(value):
-    assert "sys.executable is empty" in limited(f"sys.executable = {value}")
+    assert "sys.executable is empty" in error_under_limits(f"sys.executable = {value}")
 
 
 def test_killed_fork_server_is_the_cause():

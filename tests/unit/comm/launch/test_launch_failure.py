@@ -15,7 +15,7 @@ from cobre.comm.launch.payload import FunctionTask, dump_or_none
 from cobre.comm.launch.rank_main import call_function
 
 
-def caught(function):
+def raised_error(function):
     try:
         function()
     except BaseException as error:  # noqa: BLE001 - a SystemExit is as good
@@ -23,17 +23,17 @@ def caught(function):
     raise AssertionError("nothing was raised")
 
 
-def failing(comm):
+def raise_key_error(comm):
     raise KeyError("gauge 7")
 
 
 def test_traceback_starts_at_the_users_function(monkeypatch):
     monkeypatch.setenv("COBRE_COMM_BACKEND", "local")
-    error = caught(lambda: call_function(FunctionTask(failing)))
+    error = raised_error(lambda: call_function(FunctionTask(raise_key_error)))
     failure = describe_failure(error.with_traceback(error.__traceback__.tb_next.tb_next))
     lines = failure.traceback_text.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
-    assert lines[1].endswith("in failing")
+    assert lines[1].endswith("in raise_key_error")
     assert failure.traceback_text.endswith("KeyError: 'gauge 7'")
     assert failure.summary == "KeyError: 'gauge 7'"
 
@@ -41,7 +41,7 @@ def test_traceback_starts_at_the_users_function(monkeypatch):
 def test_traceback_of_a_script_starts_at_the_script(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("1 / 0\n")
-    error = caught(lambda: runpy.run_path(str(script)))
+    error = raised_error(lambda: runpy.run_path(str(script)))
     trace = error.__traceback__
     while trace.tb_frame.f_code.co_filename != "<frozen runpy>":
         trace = trace.tb_next
@@ -60,20 +60,20 @@ def test_broken_communicator_is_a_consequence():
 
 
 def test_error_caused_by_a_consequence_is_a_consequence():
-    def wrapped():
+    def raise_with_cause():
         try:
             raise AbortedError("barrier", 0, "rank 1 gave up")
         except AbortedError as error:
             raise RuntimeError("training failed") from error
 
-    def hidden():
+    def raise_from_none():
         try:
             raise AbortedError("barrier", 0, "rank 1 gave up")
         except AbortedError:
             raise SystemExit(1) from None
 
-    assert describe_failure(caught(wrapped)).is_consequence
-    assert describe_failure(caught(hidden)).is_consequence
+    assert describe_failure(raised_error(raise_with_cause)).is_consequence
+    assert describe_failure(raised_error(raise_from_none)).is_consequence
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), MismatchedCallError("barrier", 0, "x"), KeyboardInterrupt()])

@@ -1,3 +1,5 @@
+"""The error of a run with failed ranks: which rank is named as the cause, and what is quoted."""
+
 import socket
 from dataclasses import dataclass, field
 
@@ -9,11 +11,11 @@ from cobre.comm.launch.payload import RankFailure
 
 @dataclass
 class EndedRank:
-    """The facts of an ended rank that `first_failure_error` reads."""
+    """The attributes of an ended rank that `first_failure_error` reads."""
 
     rank: int
     exit_code: int
-    left: RankFailure | None = None
+    recorded: RankFailure | None = None
     was_stopped: bool = False
     stderr_tail: str = ""
     exit_reason: str = ""
@@ -27,15 +29,16 @@ class EndedRank:
         return self
 
     def failure(self):
-        return self.left
+        return self.recorded
 
 
-def raised(summary, is_consequence=False):
+def rank_failure(summary, is_consequence=False):
     return RankFailure("n07", 1, summary, f"Traceback (most recent call last):\n{summary}", is_consequence, None)
 
 
 def test_first_to_end_is_the_cause():
-    error = first_failure_error([EndedRank(2, 1, raised("ValueError: a")), EndedRank(0, 1, raised("ValueError: b"))], 4)
+    ended = [EndedRank(2, 1, rank_failure("ValueError: a")), EndedRank(0, 1, rank_failure("ValueError: b"))]
+    error = first_failure_error(ended, 4)
     assert error.rank == 2
     assert str(error).startswith("Run stopped: rank 2 (host n07, pid 102) raised ValueError: a\n")
     assert "Also, rank 0 (host n07, pid 100) raised ValueError: b" in str(error)
@@ -43,7 +46,7 @@ def test_first_to_end_is_the_cause():
 
 
 def test_consequence_is_not_the_cause_even_if_it_came_first():
-    lost = raised("PeerLostError: rank 3 died", is_consequence=True)
+    lost = rank_failure("PeerLostError: rank 3 died", is_consequence=True)
     error = first_failure_error([EndedRank(0, 1, lost), EndedRank(1, 1, lost), EndedRank(3, -9)], 4)
     assert (error.rank, error.exit_code, error.inner) == (3, -9, None)
     assert "pid 103) was killed by SIGKILL (signal 9): likely out of memory. Try fewer ranks." in str(error)
@@ -57,7 +60,7 @@ def test_rank_stopped_by_launcher_is_not_reported_as_cause():
 
 
 def test_first_secondary_failure_is_reported_without_primary_one():
-    silent = raised("PeerTimeoutError: rank 1 is silent", is_consequence=True)
+    silent = rank_failure("PeerTimeoutError: rank 1 is silent", is_consequence=True)
     error = first_failure_error(
         [EndedRank(2, 1, silent), EndedRank(0, 1, silent), EndedRank(1, -9, was_stopped=True)], 3
     )
@@ -67,7 +70,7 @@ def test_first_secondary_failure_is_reported_without_primary_one():
 
 
 def test_single_rank_has_no_others():
-    assert "other" not in str(first_failure_error([EndedRank(0, 1, raised("ValueError: a"))], 1))
+    assert "other" not in str(first_failure_error([EndedRank(0, 1, rank_failure("ValueError: a"))], 1))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,7 @@ def test_exit_codes_and_signals_are_described(exit_code, text):
 
 
 def test_crash_after_an_exception_is_reported():
-    error = first_failure_error([EndedRank(0, -11, raised("ValueError: a"))], 1)
+    error = first_failure_error([EndedRank(0, -11, rank_failure("ValueError: a"))], 1)
     assert "raised ValueError: a, then was killed by SIGSEGV (signal 11)" in str(error)
 
 

@@ -59,11 +59,11 @@ def test_error_names_unpicklable_argument(file, task, named):
 def test_error_names_unpicklable_function(file):
     frame = sys._getframe()
 
-    def held(comm):
+    def return_frame(comm):
         return frame
 
-    with pytest.raises(TypeError, match=r"cannot pickle function .*held to send it to the ranks: .*frame"):
-        write_task(file, Startup([], [], {}), FunctionTask(held))
+    with pytest.raises(TypeError, match=r"cannot pickle function .*return_frame to send it to the ranks: .*frame"):
+        write_task(file, Startup([], [], {}), FunctionTask(return_frame))
 
 
 def test_failed_write_leaves_result_empty(file):

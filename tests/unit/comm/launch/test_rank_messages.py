@@ -119,7 +119,7 @@ def test_pipes_that_cannot_all_be_opened_leave_no_descriptor():
     assert open_descriptors() == before
 
 
-def talk(comm, count):
+def send_messages(comm, count):
     for number in range(count):
         launch.send_to_parent(f"{comm.rank}:{number}:" + "x" * (number % 7) * 1000)
     return comm.rank
@@ -127,24 +127,24 @@ def talk(comm, count):
 
 def test_many_messages_arrive_complete_and_in_the_order_of_each_rank():
     recorder = Recorder()
-    assert launch.run(talk, 2, args=(300,), on_message=recorder.message) == [0, 1]
+    assert launch.run(send_messages, 2, args=(300,), on_message=recorder.message) == [0, 1]
     for rank in range(2):
         lines = [line for whose, line in recorder.lines if whose == rank]
         assert lines == [f"{rank}:{number}:" + "x" * (number % 7) * 1000 for number in range(300)]
 
 
-def one_very_long(comm):
+def send_long_message(comm):
     launch.send_to_parent("y" * 3_000_000)
 
 
 def test_message_larger_than_a_pipe_arrives_complete():
     recorder = Recorder()
-    launch.run(one_very_long, 1, on_message=recorder.message)
+    launch.run(send_long_message, 1, on_message=recorder.message)
     assert [len(line) for _, line in recorder.lines] == [3_000_000]
 
 
 def test_messages_without_on_message_are_dropped():
-    assert launch.run(talk, 1, args=(3,)) == [0]
+    assert launch.run(send_messages, 1, args=(3,)) == [0]
 
 
 def test_exception_of_on_message_ends_the_run_and_is_raised():
@@ -155,5 +155,5 @@ def test_exception_of_on_message_ends_the_run_and_is_raised():
         raise LookupError("no more")
 
     with pytest.raises(LookupError, match="no more"):
-        launch.run(talk, 2, args=(100,), on_message=refuse)
+        launch.run(send_messages, 2, args=(100,), on_message=refuse)
     assert len(calls) == 1

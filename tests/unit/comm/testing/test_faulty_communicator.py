@@ -13,7 +13,7 @@ def raise_error(error):
     raise error
 
 
-def sums(comm, calls):
+def run_reductions(comm, calls):
     result = np.zeros(1)
     for value in range(calls):
         comm.allreduce(np.array([float(value)]), result)
@@ -33,23 +33,23 @@ def test_fault_breaks_the_communicator_at_the_chosen_call():
 def test_fault_that_raises_nothing_does_not_stop_the_call():
     faults_run = []
     with FaultyCommunicator(LocalCommunicator(), {1: lambda: faults_run.append("late")}) as comm:
-        assert sums(comm, 3) == 2.0
+        assert run_reductions(comm, 3) == 2.0
     assert faults_run == ["late"]
 
 
-def run_with_a_death(comm, calls):
+def run_until_death(comm, calls):
     """Rank 1 dies right before its third call; the others must raise an error."""
     if comm.rank == 1:
-        return sums(FaultyCommunicator(comm, {3: lambda: os._exit(9)}), calls)
+        return run_reductions(FaultyCommunicator(comm, {3: lambda: os._exit(9)}), calls)
     with pytest.raises(PeerLostError, match="rank 1") as caught:
-        sums(comm, calls)
+        run_reductions(comm, calls)
     raise caught.value
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
 def test_real_rank_dies_at_the_chosen_call(backend):
     with pytest.raises(launch.WorkerError, match=r"rank 1 .*exited with code 9") as caught:
-        launch.run(run_with_a_death, 2, backend, (5,), output=launch.discard)
+        launch.run(run_until_death, 2, backend, (5,), output=launch.discard)
     assert caught.value.rank == 1
     assert caught.value.exit_code == 9
 

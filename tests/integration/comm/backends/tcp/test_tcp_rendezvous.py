@@ -205,12 +205,12 @@ def test_very_long_connect_timeout_is_accepted(seconds):
         assert world.everywhere(results([coordinator, world.start(1)]), total) == [[3.0] * 3] * 2
 
 
-def encrypted(rank):
+def tls_options(rank):
     files = {"tls_ca": str(TLS / "certificate.pem")}
     return files | {"tls_cert": str(TLS / "certificate.pem"), "tls_key": str(TLS / "key.pem")}
 
 
-def large_round(comm):
+def make_large_calls(comm):
     """Stream payloads larger than any buffer in both directions."""
     counts = [300_000 + 1000 * rank for rank in range(comm.size)]
     recv = np.zeros(sum(counts))
@@ -226,22 +226,22 @@ def test_collectives_give_same_results_over_tls():
         # The certificate is for 127.0.0.1; the port is this test's own.
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
-        futures = [world.start(rank, coordinator=f"127.0.0.1:{port}", **encrypted(rank)) for rank in range(3)]
+        futures = [world.start(rank, coordinator=f"127.0.0.1:{port}", **tls_options(rank)) for rank in range(3)]
         comms = results(futures)
         assert world.everywhere(comms, total) == [[6.0] * 3] * 3
-        assert world.everywhere(comms, large_round) == [True] * 3
+        assert world.everywhere(comms, make_large_calls) == [True] * 3
 
 
 def test_certificate_for_another_name_is_refused():
     with tcp_world(2, connect_timeout_s=1.5) as world:
-        world.start(0, **encrypted(0))
-        assert "certificate of" in str(failure(world.start(1, **encrypted(1))))
+        world.start(0, **tls_options(0))
+        assert "certificate of" in str(failure(world.start(1, **tls_options(1))))
 
 
 def test_worker_without_tls_is_refused_and_both_sides_report_it():
     """Rank 0 gives up first, so that no process listens when rank 1 gives up."""
     with tcp_world(2, connect_timeout_s=2.5) as world:
-        coordinator = world.start(0, connect_timeout_s=1.0, **encrypted(0))
+        coordinator = world.start(0, connect_timeout_s=1.0, **tls_options(0))
         text = str(failure(world.start(1)))
         assert "TLS" in text and "COBRE_TCP_TLS_CA" in text and "finally" in text
         text = str(failure(coordinator))
@@ -251,7 +251,7 @@ def test_worker_without_tls_is_refused_and_both_sides_report_it():
 def test_tls_only_on_worker_is_reported_on_both_sides():
     with tcp_world(2, connect_timeout_s=2.5) as world:
         coordinator = world.start(0, connect_timeout_s=1.0)
-        text = str(failure(world.start(1, **encrypted(1))))
+        text = str(failure(world.start(1, **tls_options(1))))
         assert "TLS handshake failed" in text and "COBRE_TCP_TLS_CERT" in text
         assert "uses TLS, but the coordinator does not" in str(failure(coordinator))
 

@@ -129,7 +129,7 @@ def test_handshake_has_a_time_limit(monkeypatch, caplog):
         assert world.everywhere(results([coordinator, world.start(1)]), total) == [[3.0] * 3] * 2
 
 
-def join_by_hand(world, rank):
+def join_without_communicator(world, rank):
     """Open both connections of a worker, up to the welcome; nothing is started yet."""
     socks = []
     for link in (Link.CONTROL, Link.DATA):
@@ -146,7 +146,7 @@ def test_worker_that_died_before_the_start_is_replaced():
     with tcp_world(3) as world:
         coordinator = world.start(0)
         wait_until_listening(world)
-        for sock in join_by_hand(world, 1):
+        for sock in join_without_communicator(world, 1):
             sock.close()
         comms = results([coordinator, *world.start_all([1, 2])])
         assert world.everywhere(comms, total) == [[6.0] * 3] * 3
@@ -241,7 +241,7 @@ def test_impossible_ranks_and_duplicate_connections_are_refused():
         wait_until_listening(world)
         for rank in (0, 3):
             assert "expected a rank from 1 to 2" in refusal_of(world, rank, Link.DATA).text
-        socks = join_by_hand(world, 1)
+        socks = join_without_communicator(world, 1)
         again = refusal_of(world, 1, Link.DATA)
         assert "connected twice" in again.text and again.may_retry
         for sock in socks:

@@ -20,13 +20,13 @@ def test_worker_names_the_rank_that_it_waits_for(monkeypatch, caplog):
         def late(comm):
             if comm.rank == 2:
                 for rank in range(2):
-                    wait_until(lambda rank=rank: has_named_the_last(caplog, rank), f"rank {rank} names rank 2")
+                    wait_until(lambda rank=rank: has_logged_rank_2(caplog, rank), f"rank {rank} names rank 2")
             comm.barrier()
 
         assert world.everywhere(comms, late) == [None] * 3
 
 
-def has_named_the_last(caplog, rank):
+def has_logged_rank_2(caplog, rank):
     """Return whether this rank has logged that it waits for rank 2; workers learn that from the coordinator."""
     lines = [record.getMessage() for record in list(caplog.records)]
     begin, middle = f"rank {rank} of 3 (tcp) has waited", "s in barrier call #1 for rank 2"
@@ -49,7 +49,7 @@ def test_oversized_region_raises_on_all_ranks():
         assert world.everywhere(comms, lambda comm: comm.barrier()) == [None, None]
 
 
-def joined_by_hand(world):
+def join_without_communicator(world):
     """Join as rank 1 without a communicator, up to the start; return the connections by link."""
     socks = {}
     for link in (Link.CONTROL, Link.DATA):
@@ -77,7 +77,7 @@ def test_worker_that_gives_up_or_breaks_the_protocol_is_named(message, words):
     with tcp_world(2, timeout_s=3.0) as world:
         coordinator = world.start(0)
         wait_until_listening(world)
-        joined_by_hand(world)[Link.CONTROL].sendall(message)
+        join_without_communicator(world)[Link.CONTROL].sendall(message)
         error = failure(coordinator)
         assert isinstance(error, (InitializationFailedError, CollectiveFailedError))
         assert words in str(error)
