@@ -31,7 +31,7 @@ class Comparison:
     measure: Measure = Measure.RATIO
 
     def covers(self, case: str) -> bool:
-        """Tell whether the comparison applies to a case: ratios apply to all, differences to those with a target."""
+        """Return whether the comparison applies to a case: ratios to all, differences to those with a target."""
         return self.measure is Measure.RATIO or any(case in by_case for by_case in self.targets.values())
 
 

@@ -35,13 +35,13 @@ def prepare(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
 
 @contextmanager
 def prepare_barrier(adapters: Sequence[Adapter], _case: Case) -> Iterator[list[Work]]:
-    """Nothing moves, so there is nothing to check."""
+    """Prepare a barrier, which has no result to check."""
     yield [Work(adapter.bind_barrier()) for adapter in adapters]
 
 
 @contextmanager
 def prepare_allreduce(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
-    """Rank r sends r + 1 times 0, 1, 2, ...: the sums are exact in any order."""
+    """Prepare a sum of (r + 1) times 0, 1, 2, ... on rank r, which is exact in any order."""
     rank, size = adapters[0].rank, adapters[0].size
     ramp = np.arange(case.elements, dtype=np.float64)
     send, recv = ramp * (rank + 1), np.empty(case.elements)
@@ -54,7 +54,7 @@ def prepare_allreduce(adapters: Sequence[Adapter], case: Case) -> Iterator[list[
 
 @contextmanager
 def prepare_allgatherv(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
-    """Together the ranks send 0, 1, 2, ..."""
+    """Prepare a gather of 0, 1, 2, ..., of which each rank has a part."""
     counts = case.counts(adapters[0].size)
     send, recv = part_of_ramp(counts, adapters[0].rank), np.empty(case.elements)
     yield [
@@ -75,7 +75,7 @@ def prepare_allgatherv_into_region(adapters: Sequence[Adapter], case: Case) -> I
 
 @contextmanager
 def prepare_broadcast(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
-    """Rank 0 sends 0, 1, 2, ..."""
+    """Prepare a broadcast of 0, 1, 2, ... from rank 0."""
     buffer = np.arange(case.elements, dtype=np.float64)
     reset = nothing if adapters[0].rank == 0 else fill_with_sentinel(buffer)
     yield [Work(adapter.bind_broadcast(buffer), partial(check_ramp, case, buffer), reset) for adapter in adapters]

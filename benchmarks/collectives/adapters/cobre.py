@@ -19,27 +19,27 @@ class CobreAdapter(Adapter):
         self._comm = comm
 
     def synchronise(self) -> None:
-        """Our own barrier."""
+        """Call our barrier."""
         self._comm.barrier()
 
     def bind_barrier(self) -> Call:
-        """`barrier`."""
+        """Bind `barrier`."""
         return self._comm.barrier
 
     def bind_allreduce(self, send: Array, recv: Array) -> Call:
-        """`allreduce`, which folds in rank order."""
+        """Bind `allreduce`, which folds in rank order."""
         return partial(self._comm.allreduce, send, recv, ReduceOp.SUM)
 
     def bind_allgatherv(self, send: Array, recv: Array, counts: tuple[int, ...]) -> Call:
-        """`allgatherv` into private memory."""
+        """Bind `allgatherv` into private memory."""
         return partial(self._comm.allgatherv, send, recv, counts)
 
     def bind_broadcast(self, buffer: Array) -> Call:
-        """`broadcast`."""
+        """Bind `broadcast`."""
         return partial(self._comm.broadcast, buffer, 0)
 
     @contextmanager
     def bind_allgatherv_into_region(self, send: Array, counts: tuple[int, ...]) -> Iterator[tuple[Call, Array]]:
-        """`allgatherv` into a shared region: every rank writes its part, nobody copies out."""
+        """Bind `allgatherv` into a shared region: every rank writes its part, and none copies the result."""
         with self._comm.create_shared_region(sum(counts), send.dtype) as region:
             yield partial(self._comm.allgatherv, send, region, counts), region.as_array()

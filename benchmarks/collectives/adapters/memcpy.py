@@ -25,7 +25,7 @@ class MemcpyAdapter(Adapter):
         self._partner.synchronise()
 
     def bind_barrier(self) -> Call:
-        """No bytes: an empty call."""
+        """Bind an empty call: a barrier moves no bytes."""
         return lambda: None
 
     def bind_allreduce(self, send: Array, recv: Array) -> Call:

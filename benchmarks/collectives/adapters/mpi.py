@@ -21,25 +21,25 @@ class MpiAdapter(Adapter):
         self._comm = comm
 
     def synchronise(self) -> None:
-        """MPI's own barrier."""
+        """Call MPI's barrier."""
         self._comm.Barrier()
 
     def bind_barrier(self) -> Call:
-        """`Barrier`."""
+        """Bind `Barrier`."""
         barrier: Call = self._comm.Barrier
         return barrier
 
     def bind_allreduce(self, send: Array, recv: Array) -> Call:
-        """`Allreduce`, whose order of additions is MPI's own choice."""
+        """Bind `Allreduce`, whose order of additions is unspecified."""
         return partial(self._comm.Allreduce, send, recv, MPI.SUM)
 
     def bind_allgatherv(self, send: Array, recv: Array, counts: tuple[int, ...]) -> Call:
-        """`Allgatherv`."""
+        """Bind `Allgatherv`."""
         displs = (0, *accumulate(counts[:-1]))
         return partial(self._comm.Allgatherv, send, [recv, counts, displs, MPI.DOUBLE])
 
     def bind_broadcast(self, buffer: Array) -> Call:
-        """`Bcast`."""
+        """Bind `Bcast`."""
         return partial(self._comm.Bcast, buffer, 0)
 
 
@@ -52,7 +52,7 @@ class MpiFoldAdapter(MpiAdapter):
     kinds = frozenset((Kind.BARRIER, Kind.ALLREDUCE))
 
     def bind_barrier(self) -> Call:
-        """`Barrier`, in a function of the program's own."""
+        """Bind a Python function that calls `Barrier`."""
 
         def barrier() -> None:
             self._comm.Barrier()
@@ -60,7 +60,7 @@ class MpiFoldAdapter(MpiAdapter):
         return barrier
 
     def bind_allreduce(self, send: Array, recv: Array) -> Call:
-        """Small: everybody gathers and adds all. Large: everybody adds a slice, then the slices are gathered."""
+        """Bind a hand-written fold: small arrays are gathered and added by all ranks, large ones slice by slice."""
         return self._small(send, recv) if send.nbytes <= SMALL_BYTES else self._large(send, recv)
 
     def _small(self, send: Array, recv: Array) -> Call:

@@ -47,7 +47,7 @@ class CobreContender(Contender):
         self._backend = backend
 
     def prepare(self) -> str:
-        """Nothing to make: it is installed here, or this benchmark would not run."""
+        """Return the version; the benchmark itself requires the package."""
         if self._backend not in available_backends():
             raise UnavailableError(f"this installation has {', '.join(available_backends())}")
         return f"cobre {installed_version()}, NumPy {np.__version__}"
@@ -93,7 +93,7 @@ class SocketsContender(CobreContender):
 
 
 def installed_version() -> str:
-    """Our version, also when only the sources are on the path."""
+    """Return our version, also if only the sources are on the path."""
     try:
         return version(DISTRIBUTION)
     except PackageNotFoundError:

@@ -120,7 +120,7 @@ class CobreMpiContender(MpiContender):
         )
 
     def prepare(self) -> str:
-        """We must be there too: installed, or as sources with the extension beside them."""
+        """Prepare the MPI, in which Cobre must be importable: installed, or as sources with the built extension."""
         version = super().prepare()
         try:
             run_or_raise([self._environment.python, "-c", PROBE], PROBE_TIMEOUT_S, self._environ())

@@ -13,7 +13,7 @@ from collectives.ranks.entry import measure_and_leave, rank_parser
 
 
 def main() -> None:
-    """Join as any program would, and measure."""
+    """Join the world as any program would, and measure."""
     options = rank_parser().parse_args()
     with create_communicator("mpi") as comm:
         world = MPI.COMM_WORLD

@@ -16,7 +16,7 @@ def rank_arguments(folder: str, cases: Sequence[str], *, quick: bool) -> list[st
 
 
 def rank_parser() -> argparse.ArgumentParser:
-    """FOLDER CASE ... [--quick]"""
+    """Return the parser of `FOLDER CASE ... [--quick]`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("cases", nargs="*")
@@ -37,5 +37,5 @@ def read_durations(folder: str, size: int) -> list[list[Durations]]:
 
 
 def durations_file(folder: Path, rank: int) -> Path:
-    """Where a rank leaves its durations."""
+    """Return the file to which a rank writes its durations."""
     return folder / f"rank{rank}.json"

@@ -16,7 +16,7 @@ TIMEOUT = timedelta(seconds=60)
 
 
 def main() -> None:
-    """Meet the others, and measure."""
+    """Join the world, and measure."""
     parser = rank_parser()
     for name in ("--rank", "--size", "--port"):
         parser.add_argument(name, type=int, required=True)

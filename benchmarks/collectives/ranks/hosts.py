@@ -36,7 +36,7 @@ def address(number: int) -> str:
 
 
 def measure_cobre(chosen: Sequence[Case]) -> Durations:
-    """Ours, by the environment."""
+    """Measure Cobre; the environment describes the world."""
     from cobre.comm import create_communicator  # noqa: PLC0415 - not installed beside gloo
     from collectives.adapters.cobre import CobreAdapter  # noqa: PLC0415 - as above
 
@@ -45,7 +45,7 @@ def measure_cobre(chosen: Sequence[Case]) -> Durations:
 
 
 def measure_gloo(rank: int, size: int, chosen: Sequence[Case], *, ring_only: bool) -> Durations:
-    """gloo, whose ranks meet at a store in rank 0."""
+    """Measure gloo, whose ranks meet at a store in rank 0."""
     import torch  # noqa: PLC0415 - not installed beside cobre
     import torch.distributed as dist  # noqa: PLC0415 - as above
 

@@ -74,7 +74,7 @@ def train(folder: Path, case: str, iterations: int) -> tuple[list[RecordedCall],
 def bind(
     comm: Backend, world: MPI.Intracomm, shapes: Sequence[Shape], memory: ExitStack
 ) -> dict[str, dict[Shape, Call]]:
-    """Each way to make the calls: by shape a call without arguments. All use the same arrays."""
+    """Return, for each variant, calls without arguments by shape. All use the same arrays."""
     largest = max(nbytes for _, nbytes in shapes)
     region = memory.enter_context(comm.create_shared_region(max(largest, 1), np.uint8))  # a study has one, too
     window = MPI.Win.Allocate_shared(UNIT if world.rank == 0 else 0, 1, MPI.INFO_NULL, world)
@@ -88,7 +88,7 @@ def bind(
 
 
 def bind_allgatherv(comm: Backend, world: MPI.Intracomm, nbytes: int, *_: object) -> tuple[Call, Call, Call]:
-    """Parts as equal as they can be."""
+    """Bind gathers of parts of nearly equal size."""
     bounds = [nbytes * rank // world.size for rank in range(world.size + 1)]
     counts = [end - start for start, end in itertools.pairwise(bounds)]
     send, recv = np.ones(counts[world.rank], np.uint8), np.zeros(nbytes, np.uint8)
@@ -101,7 +101,7 @@ def bind_allgatherv(comm: Backend, world: MPI.Intracomm, nbytes: int, *_: object
 
 
 def bind_allreduce(comm: Backend, world: MPI.Intracomm, nbytes: int, *_: object) -> tuple[Call, Call, Call]:
-    """In rank order, all three."""
+    """Bind reductions, all three in rank order."""
     send, recv = np.ones(nbytes // UNIT), np.zeros(nbytes // UNIT)
     table = np.empty((world.size, send.size))
     request = Persistent(world.Allgather_init(send, table))
@@ -120,13 +120,13 @@ def bind_allreduce(comm: Backend, world: MPI.Intracomm, nbytes: int, *_: object)
 
 
 def bind_broadcast(comm: Backend, world: MPI.Intracomm, nbytes: int, *_: object) -> tuple[Call, Call, Call]:
-    """From rank 0."""
+    """Bind broadcasts from rank 0."""
     data = np.ones(nbytes, np.uint8)
     return partial(comm.broadcast, data), partial(world.Bcast, data), Persistent(world.Bcast_init(data))
 
 
 def bind_barrier(comm: Backend, world: MPI.Intracomm, *_: object) -> tuple[Call, Call, Call]:
-    """Nothing moves."""
+    """Bind barriers."""
     return comm.barrier, world.Barrier, Persistent(world.Barrier_init())
 
 
@@ -168,7 +168,7 @@ BINDINGS = {
 
 
 def take_turns(ways: dict[str, list[Call]], world: MPI.Intracomm) -> dict[str, list[float]]:
-    """Seconds for all calls of a training, by way; one number per round. Who is first changes."""
+    """Return seconds for all calls of a training by variant, one number per round, in rotating order."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     gc.collect()
     gc.disable()
