@@ -29,7 +29,7 @@ class Rank:
     status: int | None = None
 
     @property
-    def result(self):
+    def report(self):
         """Return result or exception; None for a process that was killed before it could report."""
         return json.loads(self.output) if self.output.endswith(b"\n") else None
 

@@ -78,18 +78,18 @@ def _count_names(tally, words=""):
 
 def _judge(tally, world, victims):
     for number, rank in enumerate(world.ranks):
-        answer = rank.answer
+        report = rank.report
         if number in victims:
             continue
-        if answer is None:
+        if report is None:
             tally.add("other", f"rank {number} ended without an error, status {rank.status}")
-        elif "value" in answer:
-            if answer["value"] != expected_work(SIZE):
-                tally.add("wrong bits", f"rank {number} computed {answer['value']}")
-        elif answer["error"] == "unexpected":
-            tally.add("other", answer["text"])
-        elif not any(f"rank {victim}" in answer["text"] for victim in victims):
-            tally.add("unnamed ranks", f"rank {number} says {answer['text']!r}, rank {victims} was killed")
+        elif "value" in report:
+            if report["value"] != expected_work(SIZE):
+                tally.add("wrong bits", f"rank {number} computed {report['value']}")
+        elif report["error"] == "unexpected":
+            tally.add("other", report["text"])
+        elif not any(f"rank {victim}" in report["text"] for victim in victims):
+            tally.add("unnamed ranks", f"rank {number} says {report['text']!r}, rank {victims} was killed")
 
 
 def _names():

@@ -35,12 +35,12 @@ def random_programs(backend, count, seed):
         expected = [expected_digest(size, s, PROGRAM_LENGTH) for s in seeds]
         tally.trials += len(seeds)
         for number, rank in enumerate(world.ranks):
-            if not rank.answer or "value" not in rank.answer:
-                tally.add("other", f"rank {number}: {rank.answer}")
+            if not rank.report or "value" not in rank.report:
+                tally.add("other", f"rank {number}: {rank.report}")
                 continue
-            for s, mine, known in zip(seeds, rank.answer["value"], expected, strict=True):
-                if mine != known:
-                    tally.add("wrong bits", f"program {s} on rank {number} of {size}")
+            for program, digest, right in zip(seeds, rank.report["value"], expected, strict=True):
+                if digest != right:
+                    tally.add("wrong bits", f"program {program} on rank {number} of {size}")
     return tally
 
 
@@ -63,13 +63,13 @@ def mismatches(backend, count, rng):
         if hung := world.wait():
             tally.add("hangs", f"ranks {hung}: {about}")
         for number, rank in enumerate(world.ranks):
-            answer = rank.answer or {}
-            if "value" in answer:
+            report = rank.report or {}
+            if "value" in report:
                 tally.add("wrong bits", f"rank {number} got data: {about}")
-            elif answer.get("error") != "MismatchedCallError":
-                tally.add("other", f"rank {number}: {about}: {answer}")
-            elif not ("rank 0" in answer["text"] and f"rank {size - 1}" in answer["text"]):
-                tally.add("unnamed ranks", f"rank {number}: {answer['text']}")
+            elif report.get("error") != "MismatchedCallError":
+                tally.add("other", f"rank {number}: {about}: {report}")
+            elif not ("rank 0" in report["text"] and f"rank {size - 1}" in report["text"]):
+                tally.add("unnamed ranks", f"rank {number}: {report['text']}")
     return tally
 
 
@@ -104,8 +104,8 @@ def strangers(count, rng):
         if hung:
             tally.add("hangs", f"ranks {hung}")
         for number, rank in enumerate(world.ranks):
-            if (rank.answer or {}).get("value") != float(number):
-                tally.add("other", f"rank {number}: {rank.answer}")
+            if (rank.report or {}).get("value") != float(number):
+                tally.add("other", f"rank {number}: {rank.report}")
     return tally
 
 
@@ -161,9 +161,9 @@ def another_user(count, rng):
         if mode != "socket" and any((SHM / name).read_bytes()):
             tally.add("wrong bits", "something was written into another user's segment")
         for number, rank in enumerate(world.ranks):
-            text = (rank.answer or {}).get("text", "")
+            text = (rank.report or {}).get("text", "")
             if name not in text or f"user {NOBODY}" not in text:
-                tally.add("other", f"rank {number}, mode {mode}: {rank.answer}")
+                tally.add("other", f"rank {number}, mode {mode}: {rank.report}")
         stranger.communicate()
     return tally
 

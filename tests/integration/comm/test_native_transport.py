@@ -9,7 +9,7 @@ import pytest
 NATIVE_TESTS = Path(__file__).resolve().parents[2] / "native"
 
 
-@pytest.mark.long  # compiles fourteen files
+@pytest.mark.long  # compiles the transport
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 def test_ranks_without_python_communicate_and_name_the_dead(tmp_path, monkeypatch):
