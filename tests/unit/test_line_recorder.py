@@ -50,7 +50,7 @@ def run_recorded(program, folder):
     return subprocess.run(command, check=False).returncode
 
 
-def test_lines_of_killed_processes_forks_and_threads_count(program, tmp_path):
+def test_lines_of_killed_processes_forks_and_threads_are_recorded(program, tmp_path):
     folder = tmp_path / "lines"
     line_recorder.prepare(folder, [program, Path(__file__)])
     assert run_recorded(program, str(folder)) == -9

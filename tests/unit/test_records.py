@@ -12,7 +12,7 @@ from cobre.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class FrozenRecord:
     """A typical record."""
 
     x: float
@@ -22,7 +22,7 @@ class Point:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class StandardPoint:
+class StandardRecord:
     """The same as a dataclass of the standard library."""
 
     x: float
@@ -32,7 +32,7 @@ class StandardPoint:
 
 
 @dataclass
-class Open:
+class MutableRecord:
     """A mutable record that checks itself."""
 
     size: int
@@ -42,45 +42,45 @@ class Open:
         self.size = abs(self.size)
 
 
-class Named(Point):
+class Named(FrozenRecord):
     """A class with additional attributes, derived from a record."""
 
 
 def test_values_defaults_and_repr():
-    point, standard = Point(1.0, tags=("a",)), StandardPoint(1.0, tags=("a",))
+    point, standard = FrozenRecord(1.0, tags=("a",)), StandardRecord(1.0, tags=("a",))
     assert (point.x, point.y, point.tags, point.seen) == (1.0, 2.0, ("a",), [])
-    assert repr(point) == repr(standard).replace("StandardPoint", "Point")
-    assert Point(1.0).seen is not Point(1.0).seen
-    assert Point.__match_args__ == StandardPoint.__match_args__
+    assert repr(point) == repr(standard).replace("StandardRecord", "FrozenRecord")
+    assert FrozenRecord(1.0).seen is not FrozenRecord(1.0).seen
+    assert FrozenRecord.__match_args__ == StandardRecord.__match_args__
     assert dataclasses.asdict(point) == dataclasses.asdict(standard)
-    assert [item.name for item in dataclasses.fields(Point)] == ["x", "y", "tags", "seen"]
-    assert Open(-3, name="b") == Open(3, name="b")
+    assert [item.name for item in dataclasses.fields(FrozenRecord)] == ["x", "y", "tags", "seen"]
+    assert MutableRecord(-3, name="b") == MutableRecord(3, name="b")
 
 
 def test_equality_and_hashes():
-    assert Point(1.0) == Point(1.0, seen=[1])
-    assert Point(1.0) != Point(2.0)
-    assert Point(1.0) != StandardPoint(1.0)
-    assert hash(Point(1.0)) == hash(Point(1.0, seen=[1])) == hash(StandardPoint(1.0))
+    assert FrozenRecord(1.0) == FrozenRecord(1.0, seen=[1])
+    assert FrozenRecord(1.0) != FrozenRecord(2.0)
+    assert FrozenRecord(1.0) != StandardRecord(1.0)
+    assert hash(FrozenRecord(1.0)) == hash(FrozenRecord(1.0, seen=[1])) == hash(StandardRecord(1.0))
     with pytest.raises(TypeError, match="unhashable"):
-        hash(Open(1))
+        hash(MutableRecord(1))
 
 
-@pytest.mark.parametrize("record", [Point(1.0, 3.0, ("b",)), Open(4, name="c")])
+@pytest.mark.parametrize("record", [FrozenRecord(1.0, 3.0, ("b",)), MutableRecord(4, name="c")])
 def test_records_can_be_copied_and_replaced(record):
     for found in (copy.copy(record), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
         assert found == record
-    assert dataclasses.replace(Point(1.0), x=5.0) == Point(5.0)
+    assert dataclasses.replace(FrozenRecord(1.0), x=5.0) == FrozenRecord(5.0)
 
 
-def test_frozen_records_refuse_changes():
-    for point in (Point(1.0), StandardPoint(1.0)):
+def test_frozen_records_raise_on_change():
+    for point in (FrozenRecord(1.0), StandardRecord(1.0)):
         with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
             point.x = 2.0
         with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'x'"):
             del point.x
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Point(1.0).other = 2.0
+        FrozenRecord(1.0).other = 2.0
     named = Named(1.0)
     named.other = 3.0
     assert named.other == 3.0
@@ -93,17 +93,17 @@ def test_frozen_records_refuse_changes():
 )
 def test_argument_errors_match_standard_library(args, kwargs):
     with pytest.raises(TypeError) as standard:
-        StandardPoint(*args, **kwargs)
+        StandardRecord(*args, **kwargs)
     for _ in range(2):  # by the method that compiles, and by the compiled one
         with pytest.raises(TypeError) as own:
-            Point(*args, **kwargs)
-        assert str(own.value) == str(standard.value).replace("StandardPoint", "Point")
+            FrozenRecord(*args, **kwargs)
+        assert str(own.value) == str(standard.value).replace("StandardRecord", "FrozenRecord")
 
 
 def test_signatures_and_slots_match_standard_library():
-    assert str(inspect.signature(Point)) == str(inspect.signature(StandardPoint))
-    assert not hasattr(Point(1.0), "__dict__")
-    assert Point.__slots__ == StandardPoint.__slots__
+    assert str(inspect.signature(FrozenRecord)) == str(inspect.signature(StandardRecord))
+    assert not hasattr(FrozenRecord(1.0), "__dict__")
+    assert FrozenRecord.__slots__ == StandardRecord.__slots__
 
 
 def test_nothing_is_compiled_before_the_first_record():
@@ -125,7 +125,7 @@ def test_unsupported_options_fall_back_to_the_standard_library():
         number: int
 
     @dataclass(frozen=True, slots=True)
-    class Child(Point):
+    class Child(FrozenRecord):
         z: float = 0.0
 
     @dataclass(frozen=True)

@@ -44,55 +44,55 @@ def client(cluster):
 
 
 @pytest.fixture(scope="module")
-def alone():
+def local_result():
     return cobre.train(CASE, iterations=6)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_dask_gives_bits_of_one_process(client, alone, ranks):
+def test_dask_gives_bits_of_one_process(client, local_result, ranks):
     result = cobre.dask.train(client, CASE, num_workers=ranks, iterations=6)
 
-    assert result.digest == alone.digest
-    assert [record.lower_bound for record in result.history] == [record.lower_bound for record in alone.history]
-    assert result.stop_reason == alone.stop_reason
+    assert result.digest == local_result.digest
+    assert [record.lower_bound for record in result.history] == [record.lower_bound for record in local_result.history]
+    assert result.stop_reason == local_result.stop_reason
     assert [report.backend for report in result.workers] == ["tcp"] * ranks
     assert {report.pid for report in result.workers} <= set(client.run(os.getpid).values())
 
 
-def test_uses_all_workers_and_reports_every_iteration_of_each(client, alone):
+def test_uses_all_workers_and_reports_every_iteration_of_each(client, local_result):
     events = []
 
     result = cobre.dask.train(client, CASE, iterations=6, threads=2, progress_callback=events.append)
 
-    assert result.digest == alone.digest
+    assert result.digest == local_result.digest
     expected = [(iteration, worker) for iteration in range(1, 7) for worker in range(3)]
     assert [(event.iteration, event.worker) for event in events] == expected
-    assert events[-1].lower_bound == alone.lower_bound
+    assert events[-1].lower_bound == local_result.lower_bound
 
 
-def test_loaded_case_and_overrides_are_accepted(client, alone):
+def test_loaded_case_and_overrides_are_accepted(client, local_result):
     loaded = cobre.load_case(CASE, {"training.stopping_rules": [{"type": "iteration_limit", "limit": 6}]})
     overrides = {"training.selection.forward_passes": 2}
 
-    assert cobre.dask.train(client, loaded, num_workers=2).digest == alone.digest
+    assert cobre.dask.train(client, loaded, num_workers=2).digest == local_result.digest
     own = cobre.load_case(CASE)
-    assert cobre.dask.train(client, own, num_workers=np.int64(2), iterations=np.int64(6)).digest == alone.digest
+    assert cobre.dask.train(client, own, num_workers=np.int64(2), iterations=np.int64(6)).digest == local_result.digest
     other = cobre.dask.train(client, CASE, num_workers=2, iterations=3, config_overrides=overrides)
     assert other.digest == cobre.train(CASE, iterations=3, config_overrides=overrides).digest
 
 
-def test_resumes_from_a_checkpoint_with_the_same_bits(client, alone, tmp_path):
+def test_resumes_from_a_checkpoint_with_the_same_bits(client, local_result, tmp_path):
     cobre.dask.train(client, CASE, num_workers=3, iterations=4, checkpoints=tmp_path, checkpoint_every=2)
 
     resumed = cobre.dask.train(client, CASE, num_workers=2, iterations=6, checkpoints=tmp_path, resume=True)
 
-    assert resumed.digest == alone.digest
+    assert resumed.digest == local_result.digest
 
 
-def test_warm_start_uses_cuts_of_policy(client, alone):
-    begun = cobre.dask.train(client, CASE, num_workers=2, iterations=2, warm_start=alone.policy)
+def test_warm_start_uses_cuts_of_policy(client, local_result):
+    begun = cobre.dask.train(client, CASE, num_workers=2, iterations=2, warm_start=local_result.policy)
 
-    assert begun.digest == cobre.train(CASE, iterations=2, warm_start=alone.policy).digest
+    assert begun.digest == cobre.train(CASE, iterations=2, warm_start=local_result.policy).digest
 
 
 def test_time_limit_ends_training_with_the_result_so_far(client):
@@ -120,8 +120,8 @@ def test_killed_worker_ends_the_run_and_is_named(client, ranks, victim):
     assert "was lost" in str(caught.value)
 
 
-def test_cluster_is_usable_after_a_killed_worker(client, alone):
-    assert cobre.dask.train(client, CASE, num_workers=3, iterations=6).digest == alone.digest
+def test_cluster_is_usable_after_a_killed_worker(client, local_result):
+    assert cobre.dask.train(client, CASE, num_workers=3, iterations=6).digest == local_result.digest
 
 
 def test_exception_of_a_rank_reaches_the_caller(client, tmp_path):
@@ -138,7 +138,7 @@ def test_invalid_case_is_refused_before_anything_is_started(client, tmp_path):
         cobre.dask.train(client, tmp_path)
 
 
-def test_exception_of_the_callback_ends_the_run(client):
+def test_callback_exception_ends_run(client):
     def fail(_):
         raise LookupError("enough")
 

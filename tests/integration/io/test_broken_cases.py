@@ -24,7 +24,7 @@ LOADS, INFLOWS = "scenarios/load_seasonal_stats.parquet", "scenarios/inflow_seas
 def edit(file, *path, to):
     """Return a function that sets a value in a JSON file; `...` removes it."""
 
-    def spoil(folder):
+    def corrupt(folder):
         content = json.loads((folder / file).read_text())
         place = content
         for step in path[:-1]:
@@ -35,49 +35,49 @@ def edit(file, *path, to):
             place[path[-1]] = to
         (folder / file).write_text(json.dumps(content))
 
-    return spoil
+    return corrupt
 
 
 def column(file, name, change):
     """Return a function that replaces a column of a table."""
 
-    def spoil(folder):
+    def corrupt(folder):
         table = parquet.read_table(folder / file)
         parquet.write_table(table.set_column(table.column_names.index(name), name, change(table[name])), folder / file)
 
-    return spoil
+    return corrupt
 
 
-def both(*spoils):
-    def spoil(folder):
-        for one in spoils:
+def apply_both(*changes):
+    def corrupt(folder):
+        for one in changes:
             one(folder)
 
-    return spoil
+    return corrupt
 
 
-def text(file, content):
-    def spoil(folder):
+def write_text(file, content):
+    def corrupt(folder):
         (folder / file).write_text(content)
 
-    return spoil
+    return corrupt
 
 
-def gone(file):
-    def spoil(folder):
+def delete_file(file):
+    def corrupt(folder):
         (folder / file).unlink()
 
-    return spoil
+    return corrupt
 
 
-def dropped(file, name):
-    def spoil(folder):
+def drop_column(file, name):
+    def corrupt(folder):
         parquet.write_table(parquet.read_table(folder / file).drop_columns([name]), folder / file)
 
-    return spoil
+    return corrupt
 
 
-def first_as(value):
+def replace_first(value):
     """Return a function that replaces the first entry of a column."""
     return lambda values: pa.array([value, *values.to_pylist()[1:]], values.type)
 
@@ -85,17 +85,17 @@ def first_as(value):
 def more_rows(file, name, value):
     """Return a function that repeats the rows of the first entity for another one."""
 
-    def spoil(folder):
+    def corrupt(folder):
         table = parquet.read_table(folder / file)
         rows = table.filter(compute.equal(table[name], table[name][0]))
         values = pa.array([value] * rows.num_rows, rows[name].type)
         rows = rows.set_column(rows.column_names.index(name), name, values)
         parquet.write_table(pa.concat_tables([table, rows]), folder / file)
 
-    return spoil
+    return corrupt
 
 
-def as_text(values):
+def cast_to_text(values):
     return values.cast("string")
 
 
@@ -105,11 +105,11 @@ def times(factor):
 
 # A change, and words of the single error that it must cause.
 BROKEN = {
-    "a file is missing": (gone(THERMALS), "system/thermals.json: the file is missing"),
-    "a file is empty": (text(THERMALS, ""), "system/thermals.json, line 1, column 1: the file is empty"),
-    "a file is cut off": (text(THERMALS, '{"thermals": ['), "the file ends before its JSON object is complete"),
+    "a file is missing": (delete_file(THERMALS), "system/thermals.json: the file is missing"),
+    "a file is empty": (write_text(THERMALS, ""), "system/thermals.json, line 1, column 1: the file is empty"),
+    "a file is cut off": (write_text(THERMALS, '{"thermals": ['), "the file ends before its JSON object is complete"),
     "a comma too many": (
-        text(THERMALS, '{"thermals": [],}'),
+        write_text(THERMALS, '{"thermals": [],}'),
         "column 17: is not valid JSON: a comma before a closing bracket",
     ),
     "text for a number": (edit(THERMALS, "thermals", 0, "cost_per_mwh", to="48"), "cost_per_mwh: is '48'"),
@@ -134,14 +134,14 @@ BROKEN = {
     "hours below zero": (edit(STAGES, "stages", 2, "blocks", 0, "hours", to=-1.0), "hours"),
     "no openings": (edit(STAGES, "stages", 2, "num_openings", to=0), "num_openings"),
     "no stopping rule": (edit(CONFIG, "training", "stopping_rules", to=[]), "iteration_limit"),
-    "a column is missing": (dropped(INFLOWS, "std_m3s"), "std_m3s: the column is missing"),
+    "a column is missing": (drop_column(INFLOWS, "std_m3s"), "std_m3s: the column is missing"),
     "a column of text": (
-        column(LOADS, "mean_mw", as_text),
+        column(LOADS, "mean_mw", cast_to_text),
         "expected float64, got string",
     ),
     "an unknown plant in a table": (more_rows(INFLOWS, "hydro_id", 8), "there is no hydro 8"),
-    "a negative standard deviation": (column(INFLOWS, "std_m3s", first_as(-3.0)), "std_m3s: is -3"),
-    "not a number in a table": (column(LOADS, "mean_mw", first_as(float("nan"))), "is not a finite number"),
+    "a negative standard deviation": (column(INFLOWS, "std_m3s", replace_first(-3.0)), "std_m3s: is -3"),
+    "not a number in a table": (column(LOADS, "mean_mw", replace_first(float("nan"))), "is not a finite number"),
 }
 # Likewise warnings: the case can be run.
 IMPLAUSIBLE = {
@@ -161,7 +161,7 @@ IMPLAUSIBLE = {
         "load is shed before they run",
     ),
     "a limit cheaper to break than to keep": (
-        both(
+        apply_both(
             edit("penalties.json", "hydro", "generation_violation_below_cost", to=100.0),
             edit(HYDROS, "hydros", 0, "generation", "min_generation_mw", to=20.0),
             edit(HYDROS, "hydros", 0, "unit_groups", 0, "min_generation_mw", to=20.0),
@@ -185,32 +185,32 @@ IMPLAUSIBLE = {
 }
 
 
-def spoiled(folder, *spoils):
+def corrupted(folder, *changes):
     case = folder / "case"
     shutil.copytree(EXAMPLE, case, ignore=shutil.ignore_patterns("output"))
-    for spoil in spoils:
-        spoil(case)
+    for corrupt in changes:
+        corrupt(case)
     return cobre.validate(case)
 
 
 def test_unmodified_example_is_valid(tmp_path):
-    report = spoiled(tmp_path)
+    report = corrupted(tmp_path)
     assert report
     assert report.warnings == ()
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_case_reports_exactly_its_mistake(tmp_path, name):
-    spoil, words = BROKEN[name]
-    report = spoiled(tmp_path, spoil)
+def test_corrupted_case_reports_only_its_error(tmp_path, name):
+    corrupt, words = BROKEN[name]
+    report = corrupted(tmp_path, corrupt)
     assert len(report.errors) == 1, str(report)
     assert words in str(report.errors[0])
 
 
 @pytest.mark.parametrize("name", IMPLAUSIBLE)
-def test_implausible_case_is_warned_of(tmp_path, name):
-    spoil, words = IMPLAUSIBLE[name]
-    report = spoiled(tmp_path, spoil)
+def test_implausible_case_gives_warning(tmp_path, name):
+    corrupt, words = IMPLAUSIBLE[name]
+    report = corrupted(tmp_path, corrupt)
     assert report, str(report)
     assert any(words in str(warning) for warning in report.warnings), str(report)
 
@@ -228,7 +228,7 @@ TOGETHER = (
 
 
 def test_mistakes_in_seven_files_are_reported_together(tmp_path):
-    report = spoiled(tmp_path, *(BROKEN[name][0] for name in TOGETHER))
+    report = corrupted(tmp_path, *(BROKEN[name][0] for name in TOGETHER))
     missing = [name for name in TOGETHER if not any(BROKEN[name][1] in str(error) for error in report.errors)]
     assert missing == [], str(report)
 
@@ -240,15 +240,15 @@ def test_unknown_bus_does_not_hide_findings_of_later_layers(tmp_path):
         "a negative standard deviation",
         "a stage that ends before it begins",
     )
-    report = spoiled(tmp_path, *(BROKEN[name][0] for name in names))
+    report = corrupted(tmp_path, *(BROKEN[name][0] for name in names))
     missing = [name for name in names if not any(BROKEN[name][1] in str(error) for error in report.errors)]
     assert missing == [], str(report)
 
 
 def main():
-    for name, (spoil, _) in (BROKEN | IMPLAUSIBLE).items():
+    for name, (corrupt, _) in (BROKEN | IMPLAUSIBLE).items():
         with tempfile.TemporaryDirectory() as folder:
-            report = spoiled(Path(folder), spoil)
+            report = corrupted(Path(folder), corrupt)
         sys.stdout.write(f"{name}:\n")
         sys.stdout.writelines(f"    {problem}\n" for problem in (*report.errors, *report.warnings))
 

@@ -1,4 +1,4 @@
-"""Unusable graphs and calendars: each is named, all in one report."""
+"""Invalid policy graphs and calendars are all reported in one run."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def sampled(case):
     return replace(case, selection=SAMPLED, periods=[replace(period, openings=1) for period in case.periods])
 
 
-SPOILT = {
+CORRUPTED = {
     "unknown stage": (nodes(first(stage_id=9)), "node 0, stage_id: there is no stage 9"),
     "twice": (nodes(lambda rows: [*rows, rows[-1]]), "id: is used 2 times"),
     "unknown end": (edges(first(target_id=999)), "there is no node 999"),
@@ -83,23 +83,23 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("name", SPOILT)
+@pytest.mark.parametrize("name", CORRUPTED)
 def test_unusable_graph_is_reported(tmp_path, name):
-    spoil, words = SPOILT[name]
+    corrupt, words = CORRUPTED[name]
     with pytest.raises(cobre.errors.ValidationError) as error:
-        cobre.train(write_crafted(tmp_path, spoil(TREE)))
+        cobre.train(write_crafted(tmp_path, corrupt(TREE)))
     assert words in str(error.value)
 
 
 def test_all_problems_are_reported_together(tmp_path):
-    spoilt = nodes(first(scenario_id=4))(edges(first(probability=1.5))(TREE))
+    corrupted = nodes(first(scenario_id=4))(edges(first(probability=1.5))(TREE))
     with pytest.raises(cobre.errors.ValidationError) as error:
-        cobre.train(write_crafted(tmp_path, spoilt))
+        cobre.train(write_crafted(tmp_path, corrupted))
     assert "is 1.5 (expected between 0 and 1)" in str(error.value)
     assert "is 4, but stage 0" in str(error.value)
 
 
-def test_seasons_that_overlap_must_be_named(tmp_path):
+def test_overlapping_seasons_are_reported(tmp_path):
     seasons = {"cycle_type": "custom", "seasons": months("custom")["seasons"] + quarters(12)}
     case = CraftedCase(
         periods=[Period("2024-01-01", "2024-02-01"), Period("2024-02-01", "2024-03-01")],

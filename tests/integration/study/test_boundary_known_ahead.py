@@ -28,8 +28,8 @@ def first_stages(case, folder, **settings):
     ("delay", "after"),
     [(400.0, "none"), (1000.0, "alike"), (1000.0, "halves"), (1000.0, "one of two"), (1600.0, "none")],
 )
-def test_water_in_transit_at_the_end_has_its_value(tmp_path, delay, after):
-    """Water released before the study that arrives after it (1,600 hours) also has a value, for any file of dates."""
+def test_water_in_transit_at_horizon_end_is_valued(tmp_path, delay, after):
+    """Water released before the study that arrives after it is valued with and without post_study_stages.json."""
     cost = trained_whole(water(WHOLE, delay), tmp_path)
     first = cobre.train(first_stages(water(FIRST, delay, AFTER[after]), tmp_path), threads=1)
     assert first.lower_bound == pytest.approx(cost, rel=1e-9)
@@ -53,7 +53,7 @@ def test_commitments_and_transit_under_uncertain_inflow(tmp_path):
     assert notes_of(case) == []
 
 
-def test_states_that_only_one_of_the_two_has_are_named(tmp_path):
+def test_unmatched_states_are_named(tmp_path):
     trained_whole(water_and_power(WHOLE), tmp_path)
     case = first_stages(water_and_power(FIRST, AFTER["one of two"]), tmp_path)
     [note] = notes_of(case)
@@ -63,13 +63,13 @@ def test_states_that_only_one_of_the_two_has_are_named(tmp_path):
         cobre.train(with_boundary(case, tmp_path / "out" / "policy", strict=True), threads=1)
 
 
-def test_water_that_the_policy_does_not_know_is_named(tmp_path):
+def test_water_unknown_to_policy_is_reported(tmp_path):
     trained_whole(water(WHOLE, None, windows=[]), tmp_path)
     [note] = notes_of(first_stages(water(FIRST), tmp_path))
     assert "what is on its way to hydro 1 then counts as zero" in note
 
 
-def test_deliveries_that_the_policy_does_not_know_are_named(tmp_path):
+def test_deliveries_unknown_to_policy_are_reported(tmp_path):
     trained_whole(water(WHOLE), tmp_path)
     case = first_stages(water_and_power(FIRST, AFTER["alike"]), tmp_path)
     [note] = notes_of(case)

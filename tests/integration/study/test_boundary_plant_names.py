@@ -25,7 +25,7 @@ LIMITS = {GATE: (12.0, 12.0)}  # hm3; others: 0 to 100
 
 
 def write(folder, names, stages, *, is_observed=True, memory=True, spread=4.0):
-    """Write plants in the order of their names, each flowing into the lower one."""
+    """Write a cascade of plants in the given order."""
     number = {name: at for at, name in enumerate(names)}
     downstream = {name: number.get(LOWER) if name != LOWER else None for name in names}
     case = SmallCase(
@@ -106,7 +106,7 @@ def notes_of(case):
     return [note for note in prepare(load_case(case)).notes if note.startswith("policy.boundary")]
 
 
-def test_record_of_a_run_has_names_volumes_and_past_inflows(long_run):
+def test_study_record_has_names_volumes_and_past_inflows(long_run):
     source = source_of(long_run / "policy" / "policy.bin")
     assert source.hydros == {0: GATE, 1: UPPER, 2: LOWER}
     assert source.volumes == {0: 12.0}
@@ -128,7 +128,7 @@ def test_renumbered_plants_cost_the_same(tmp_path, long_run):
     assert bound(write(tmp_path / "without", (LOWER, UPPER, GATE), SHORT, memory=False)) < 0.9 * cost
 
 
-def test_plant_of_one_volume_joins_the_intercepts(tmp_path, long_run):
+def test_value_of_constant_storage_is_added_to_intercepts(tmp_path, long_run):
     """The value of water does not depend on the gate, whose volume is a constant of the policy's cuts."""
     with_gate, without = (
         prepare(load_case(with_boundary(write(tmp_path / str(at), names, SHORT, memory=False), long_run)))
@@ -143,19 +143,19 @@ def test_plant_of_one_volume_joins_the_intercepts(tmp_path, long_run):
     assert any("they count as zero: Gate" in note for note in without.notes)
 
 
-def test_reservoir_that_the_policy_does_not_know_is_an_error(tmp_path, long_run):
+def test_reservoir_unknown_to_policy_is_an_error(tmp_path, long_run):
     case = with_boundary(write(tmp_path / "case", (LATER, LOWER, UPPER), SHORT, memory=False), long_run)
     report = cobre.validate(case)
     assert [problem for problem in report.errors if "does not price the water of hydro 0 (Later)" in str(problem)]
 
 
-def test_strict_refuses_plants_without_a_counterpart(tmp_path, long_run):
+def test_strict_matching_rejects_unmatched_plants(tmp_path, long_run):
     case = with_boundary(write(tmp_path / "case", (LOWER, UPPER), SHORT, memory=False), long_run, strict=True)
     with pytest.raises(CobreError, match="values plants that this study does not have: Gate"):
         prepare(load_case(case))
 
 
-def test_command_line_names_the_policy(tmp_path, long_run):
+def test_command_reports_boundary_policy(tmp_path, long_run):
     case = write(tmp_path / "case", (LOWER, UPPER, GATE), SHORT, memory=False, is_observed=False)
     arguments = ["run", str(case), "--boundary", str(long_run), "--output", str(tmp_path / "out"), "--quiet", "--json"]
     done = CliRunner().invoke(main, [*arguments, "--workers", "1", "--threads", "1"])

@@ -29,7 +29,7 @@ def case(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def alone(case):
+def local_result(case):
     """Train in this process."""
     return cobre.train(case, iterations=ITERATIONS, threads=1)
 
@@ -40,25 +40,25 @@ def counted(bounds):
 
 
 @pytest.mark.parametrize(("backend", "workers"), [("shm", 2), ("tcp", 2), ("auto", 3)])
-def test_workers_give_result_of_one_process(case, alone, backend, workers):
+def test_workers_give_result_of_one_process(case, local_result, backend, workers):
     result = cobre.train(case, num_workers=workers, backend=backend, iterations=ITERATIONS)
-    assert result.digest == alone.digest
-    assert counted(result.bounds).equals(counted(alone.bounds))
-    assert result.stop_reason == alone.stop_reason
+    assert result.digest == local_result.digest
+    assert counted(result.bounds).equals(counted(local_result.bounds))
+    assert result.stop_reason == local_result.stop_reason
     assert [report.rank for report in result.workers] == list(range(workers))
     assert len({report.pid for report in result.workers} | {os.getpid()}) == workers + 1
     assert {report.backend for report in result.workers} == {"tcp" if backend == "tcp" else "shm"}
     assert all(report.wall_s >= report.busy_s > 0 for report in result.workers)
 
 
-def test_more_workers_than_paths_is_allowed(case, alone):
-    result = cobre.train(case, num_workers=alone.history[0].forward_passes + 1, iterations=ITERATIONS)
-    assert result.digest == alone.digest
+def test_more_workers_than_paths_is_allowed(case, local_result):
+    result = cobre.train(case, num_workers=local_result.history[0].forward_passes + 1, iterations=ITERATIONS)
+    assert result.digest == local_result.digest
 
 
-def test_simulation_with_workers_gives_the_same_tables(case, alone):
-    one = cobre.simulate(case, alone.policy, scenarios=7, threads=1)
-    several = cobre.simulate(case, alone.policy, scenarios=7, num_workers=3)
+def test_simulated_tables_do_not_depend_on_workers(case, local_result):
+    one = cobre.simulate(case, local_result.policy, scenarios=7, threads=1)
+    several = cobre.simulate(case, local_result.policy, scenarios=7, num_workers=3)
     assert several.digest == one.digest
     assert several.scenario_costs == one.scenario_costs
     assert {name: table.equals(one.tables[name]) for name, table in several.tables.items()} == dict.fromkeys(
@@ -66,13 +66,13 @@ def test_simulation_with_workers_gives_the_same_tables(case, alone):
     )
 
 
-def test_workers_receive_a_case_in_memory(case, alone):
+def test_workers_receive_a_case_in_memory(case, local_result):
     loaded = cobre.load_case(case, {"training.stopping_rules": [{"type": "iteration_limit", "limit": ITERATIONS}]})
-    assert cobre.train(loaded, num_workers=2).digest == alone.digest
+    assert cobre.train(loaded, num_workers=2).digest == local_result.digest
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_progress_is_reported_in_the_order_of_iterations(case, workers):
+def test_progress_events_follow_iteration_order(case, workers):
     events = []
     cobre.train(case, num_workers=workers, iterations=ITERATIONS, progress_callback=events.append)
     count = workers or 1
@@ -88,7 +88,7 @@ def test_callback_runs_in_the_calling_thread(case):
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_exception_of_the_callback_ends_the_run(case, workers):
+def test_callback_exception_ends_run(case, workers):
     calls = []
 
     def callback(event):
@@ -112,13 +112,13 @@ def test_error_of_a_worker_names_the_rank_and_the_cause(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_invalid_case_is_the_same_error_with_workers(tmp_path, workers, alone):
+def test_invalid_case_is_the_same_error_with_workers(tmp_path, workers, local_result):
     case = small_copy(QUICK_CASE, tmp_path)
     (case / "stages.json").unlink()
     runs = (
         lambda: cobre.train(case, num_workers=workers),
-        lambda: cobre.simulate(case, alone.policy, num_workers=workers),
-        lambda: cobre.bound(case, alone.policy, num_workers=workers),
+        lambda: cobre.simulate(case, local_result.policy, num_workers=workers),
+        lambda: cobre.bound(case, local_result.policy, num_workers=workers),
     )
     for run in runs:
         with pytest.raises(InvalidCaseError, match=r"stages\.json") as caught:
@@ -137,25 +137,25 @@ def test_killed_worker_has_no_inner_error(case):
 
 
 @pytest.mark.parametrize("workers", [0, -1, True, 2.5, "2", 5000])
-def test_impossible_worker_counts_are_refused(case, workers):
+def test_impossible_worker_counts_raise(case, workers):
     with pytest.raises((InitializationFailedError, TypeError, ValueError), match=r"workers|ranks"):
         cobre.train(case, num_workers=workers)
 
 
-def test_unknown_backend_is_refused(case):
+def test_unknown_backend_raises(case):
     with pytest.raises(InvalidBackendError, match="pigeon"):
         cobre.train(case, num_workers=2, backend="pigeon")
 
 
-def test_resume_needs_a_folder(case):
+def test_resume_without_folder_raises(case):
     with pytest.raises(ValueError, match="checkpoints="):
         cobre.train(case, resume=True)
 
 
-def test_checkpoints_of_a_script_lead_to_the_same_bits(case, alone, tmp_path):
+def test_script_resumed_from_checkpoint_has_same_bits(case, local_result, tmp_path):
     cobre.train(case, iterations=3, checkpoints=tmp_path, num_workers=2)
     resumed = cobre.train(case, iterations=ITERATIONS, checkpoints=tmp_path, resume=True)
-    assert resumed.digest == alone.digest
+    assert resumed.digest == local_result.digest
     assert resumed.iterations == ITERATIONS
 
 
@@ -177,21 +177,21 @@ def typed(case):
     return TYPED.format(case=str(case), iterations=ITERATIONS)
 
 
-def test_works_in_python_shell(case, alone):
+def test_works_in_python_shell(case, local_result):
     code, out, err = run_python("-i", "-q", typed=typed(case))
-    assert f"DIGEST {alone.digest}" in out, (code, err)
+    assert f"DIGEST {local_result.digest}" in out, (code, err)
 
 
-def test_works_with_python_c(case, alone):
+def test_works_with_python_c(case, local_result):
     code, out, err = run_python("-c", typed(case))
-    assert (code, out) == (0, f"DIGEST {alone.digest}\n"), err
+    assert (code, out) == (0, f"DIGEST {local_result.digest}\n"), err
 
 
-def test_script_needs_no_main_guard(case, alone, tmp_path):
+def test_script_needs_no_main_guard(case, local_result, tmp_path):
     script = tmp_path / "study.py"
     script.write_text(typed(case))
     code, out, err = run_python(script)
-    assert (code, out) == (0, f"DIGEST {alone.digest}\n"), err
+    assert (code, out) == (0, f"DIGEST {local_result.digest}\n"), err
 
 
 def test_ctrl_c_returns_result_so_far_to_script(case, tmp_path):
@@ -211,7 +211,7 @@ def test_ctrl_c_returns_result_so_far_to_script(case, tmp_path):
     assert "STOPPED" in out and "Ctrl-C" in out
 
 
-def test_processes_started_elsewhere_form_one_world(case, tmp_path):
+def test_externally_started_processes_form_one_world(case, tmp_path):
     """Start ranks as containers do: the same command everywhere, and variables that identify each."""
     reference = References(case, tmp_path / "reference").digest(ITERATIONS)
     world = {
@@ -230,7 +230,7 @@ def test_processes_started_elsewhere_form_one_world(case, tmp_path):
     assert content_digest(output) == reference
 
 
-def test_script_in_external_world_gets_result_on_every_rank(case, alone):
+def test_script_in_external_world_gets_result_on_every_rank(case, local_result):
     world = {
         "COBRE_TCP_COORDINATOR": new_address(),
         "COBRE_TCP_SIZE": "2",
@@ -240,10 +240,10 @@ def test_script_in_external_world_gets_result_on_every_rank(case, alone):
     processes = [
         start_python("-c", program, env={**os.environ, **world, "COBRE_TCP_RANK": str(rank)}) for rank in range(2)
     ]
-    assert [finish(process)[:2] for process in processes] == [(0, f"{alone.digest}\n")] * 2
+    assert [finish(process)[:2] for process in processes] == [(0, f"{local_result.digest}\n")] * 2
 
 
-def test_threads_change_no_bit(case, tmp_path):
+def test_bits_do_not_depend_on_threads(case, tmp_path):
     references = References(case, tmp_path)
     two = tmp_path / "two"
     process = start_study(case, two, *LOCAL[:2], "--threads", "2", "--iterations", str(ITERATIONS))

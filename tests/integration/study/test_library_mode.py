@@ -40,7 +40,7 @@ def case(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def alone(case):
+def local_result(case):
     return cobre.train(case, iterations=ITERATIONS, threads=1)
 
 
@@ -48,7 +48,7 @@ def printed_digests(text):
     return [line.split("digest ")[1].split(",")[0] for line in text.splitlines()]
 
 
-def test_processes_of_multiprocessing_train_with_their_communicator(case, alone):
+def test_processes_of_multiprocessing_train_with_their_communicator(case, local_result):
     with no_leaks() as check:
         done = subprocess.run(
             [sys.executable, PROGRAMS / "spawn_training.py", "2", case],
@@ -58,7 +58,7 @@ def test_processes_of_multiprocessing_train_with_their_communicator(case, alone)
             timeout=LIMIT_S,
             env=check.environment,
         )
-    assert printed_digests(done.stdout) == [alone.digest] * 2, done.stderr
+    assert printed_digests(done.stdout) == [local_result.digest] * 2, done.stderr
     first, second = done.stdout.splitlines()
     assert first.endswith("tables ['buses', 'costs']")
     assert second.endswith("tables []")
@@ -79,7 +79,7 @@ def test_program_with_multiprocessing_ends_when_its_ranks_fail(tmp_path):
     assert done.stderr.endswith("a rank failed; its error is above\n")
 
 
-def test_processes_with_a_tcp_configuration_train_together(case, alone, tmp_path):
+def test_processes_with_a_tcp_configuration_train_together(case, local_result, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text(secrets.token_hex(32))
     secret.chmod(0o600)
@@ -96,10 +96,10 @@ def test_processes_with_a_tcp_configuration_train_together(case, alone, tmp_path
     ]
     outputs = [process.communicate(timeout=LIMIT_S)[0] for process in ranks]
     assert [process.returncode for process in ranks] == [0, 0], outputs
-    assert [printed_digests(output) for output in outputs] == [[alone.digest]] * 2
+    assert [printed_digests(output) for output in outputs] == [[local_result.digest]] * 2
 
 
-def everything(comm, case, folder):
+def call_all_entry_points(comm, case, folder):
     """Call every function that accepts a communicator in turn; return the results of each rank."""
     trained = cobre.train(case, comm=comm, iterations=ITERATIONS)
     simulated = cobre.simulate(case, trained.policy, comm=comm, scenarios=6)
@@ -120,22 +120,22 @@ def everything(comm, case, folder):
     )
 
 
-def test_communicator_serves_many_studies_and_stays_open(case, alone, tmp_path):
+def test_communicator_serves_many_studies_and_stays_open(case, local_result, tmp_path):
     with LocalCommunicator() as comm:
-        expected = everything(comm, case, tmp_path / "one")
+        expected = call_all_entry_points(comm, case, tmp_path / "one")
         assert comm.state == "open"
-    found = launch.run(everything, 2, "shm", (case, tmp_path / "two"))
-    assert expected[:2] == ("open", alone.digest)
+    found = launch.run(call_all_entry_points, 2, "shm", (case, tmp_path / "two"))
+    assert expected[:2] == ("open", local_result.digest)
     assert [rank[:-1] for rank in found] == [expected[:-1]] * 2
     assert [rank[-1] for rank in found] == [True, False]
 
 
-def with_another_world_s_variables(comm, case):
+def with_foreign_environment(comm, case):
     os.environ.update(ANOTHER_WORLD)
     return cobre.train(case, comm=comm, iterations=ITERATIONS).digest, comm.backend
 
 
-def test_environment_variables_changed_during_training_are_ignored(case, alone, monkeypatch):
+def test_environment_variables_changed_during_training_are_ignored(case, local_result, monkeypatch):
     """The backend is chosen once: the communicator that was passed in, or the one selected at the start."""
 
     def change(_event):
@@ -143,13 +143,13 @@ def test_environment_variables_changed_during_training_are_ignored(case, alone, 
             monkeypatch.setenv(name, value)
 
     trained = cobre.train(case, iterations=ITERATIONS, threads=1, progress_callback=change)
-    assert os.environ["COBRE_COMM_BACKEND"] == "tcp" and trained.digest == alone.digest
+    assert os.environ["COBRE_COMM_BACKEND"] == "tcp" and trained.digest == local_result.digest
     monkeypatch.undo()
-    assert launch.run(with_another_world_s_variables, 2, "shm", (case,)) == [(alone.digest, "shm")] * 2
+    assert launch.run(with_foreign_environment, 2, "shm", (case,)) == [(local_result.digest, "shm")] * 2
 
 
 def test_gap_refers_to_policy_cost_in_iterations_and_result(case):
-    """Not that to the mean of a few sampled paths, which is below the lower bound now and then."""
+    """Check that the gap uses the policy cost, not the mean of sampled paths, which may be below the lower bound."""
     events = []
     trained = cobre.train(case, iterations=ITERATIONS, threads=1, progress_callback=events.append)
     assert [event.iteration for event in events] == list(range(1, ITERATIONS + 1))
@@ -224,7 +224,7 @@ def with_arguments_of_its_own(comm, arguments):
     ],
     ids=["iterations", "iterations, two hosts", "setting", "config.json", "files", "object"],
 )
-def test_ranks_with_different_requests_are_refused(case, tmp_path, ranks_per_host, changes, words):
+def test_ranks_with_different_requests_raise(case, tmp_path, ranks_per_host, changes, words):
     """Ranks are also refused on one host, where one rank reads the case for all of them."""
     same = {"case": case, "iterations": 2}
     if changes.get("case") == "other settings":
@@ -242,14 +242,14 @@ def test_ranks_with_different_requests_are_refused(case, tmp_path, ranks_per_hos
 
 
 @pytest.mark.parametrize("kind", [BackendKind.SHM, "shm", BackendKind.AUTO])
-def test_backend_may_be_given_by_name(case, alone, kind):
-    assert cobre.train(case, backend=kind, num_workers=2, iterations=ITERATIONS).digest == alone.digest
+def test_backend_may_be_given_by_name(case, local_result, kind):
+    assert cobre.train(case, backend=kind, num_workers=2, iterations=ITERATIONS).digest == local_result.digest
 
 
 @pytest.mark.parametrize("world", [LocalConfig(), ShmConfig(f"one-{os.getpid()}", 0, 1)])
-def test_configuration_of_one_rank_runs_in_this_process(case, alone, world):
+def test_configuration_of_one_rank_runs_in_this_process(case, local_result, world):
     result = cobre.train(case, backend=world, iterations=ITERATIONS)
-    assert result.digest == alone.digest
+    assert result.digest == local_result.digest
     assert [report.pid for report in result.workers] == [os.getpid()]
 
 
@@ -262,7 +262,7 @@ def test_configuration_of_one_rank_runs_in_this_process(case, alone, world):
         ({"backend": MpiConfig(), "workers": 2}, ValueError, "num_workers cannot start more"),
     ],
 )
-def test_arguments_without_valid_world_are_refused(arguments, error, words):
+def test_arguments_without_valid_world_raise(arguments, error, words):
     with pytest.raises(error, match=words):
         WorldRequest(**arguments)
 

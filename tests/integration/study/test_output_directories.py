@@ -71,7 +71,7 @@ def test_overwriting_removes_a_policy_stored_at_another_path(case, tmp_path):
     assert {name for name in files(out) if name.endswith("policy.bin")} == {"policy/policy.bin"}
 
 
-def test_earlier_run_is_replaced_only_with_overwrite(case, tmp_path):
+def test_earlier_run_is_replaced_only_with_overwrite_flag(case, tmp_path):
     out = tmp_path / "out"
     assert cobre("run", case, "-o", out, "--iterations", 2, *FAST).returncode == 0
     before = {name: (out / name).read_bytes() for name in files(out)}
@@ -139,7 +139,7 @@ def test_links_in_an_untrusted_case_are_not_followed(case, tmp_path, name, is_re
     assert files(victim) == {"precious"} and (victim / "precious").read_text() == "mine"
 
 
-def test_case_output_link_is_refused(case, tmp_path):
+def test_symlinked_output_directory_is_rejected(case, tmp_path):
     (tmp_path / "victim").mkdir()
     (case / "output").symlink_to(tmp_path / "victim")
     done = cobre("run", case, "--iterations", 1, *FAST)
@@ -203,7 +203,7 @@ def test_oversized_number_is_a_field_error(case, digits):
 
 
 @pytest.mark.parametrize("rules", [[{"type": "no_such_rule"}], [{"type": "iteration_limit", "limit": -1}], []])
-def test_stopping_rules_are_checked_also_where_a_number_of_iterations_replaces_them(case, tmp_path, rules):
+def test_stopping_rules_are_validated_even_if_overridden(case, tmp_path, rules):
     config = json.loads((case / "config.json").read_text())
     config["training"]["stopping_rules"] = rules
     (case / "config.json").write_text(json.dumps(config))

@@ -71,12 +71,14 @@ def test_plugins_on_workers_have_bits_of_one_process(plugins, backend):
 def test_plugin_class_of_script_reaches_workers(plugins):
     """Workers cannot import it: it is sent by value."""
 
-    class Mine(cobre.RiskMeasure):
+    class ScriptRiskMeasure(cobre.RiskMeasure):
         def weights(self, costs):
             is_worst = np.arange(costs.shape[1]) == costs.argmax(axis=1)[:, None]
             return is_worst.astype(float)
 
-    found = [cobre.train(CASE, iterations=2, risk_measure=Mine(), num_workers=count) for count in (None, 2)]
+    found = [
+        cobre.train(CASE, iterations=2, risk_measure=ScriptRiskMeasure(), num_workers=count) for count in (None, 2)
+    ]
     assert found[0].digest == found[1].digest
     assert found[0].lower_bound > cobre.train(CASE, iterations=2).lower_bound
 
@@ -93,7 +95,7 @@ def test_resumed_run_has_the_bits_of_an_uninterrupted_one(plugins, tmp_path, wor
 
 
 @pytest.mark.parametrize("kind", ["risk_measure", "cut_selection", "sampler"])
-def test_checkpoint_under_another_plugin_is_refused(plugins, tmp_path, kind):
+def test_checkpoint_of_another_plugin_is_rejected(plugins, tmp_path, kind):
     train(plugins, iterations=2, checkpoints=tmp_path)
     with pytest.raises(CheckpointError, match="content of the case"):
         train(plugins | {kind: None}, checkpoints=tmp_path, resume=True)
@@ -103,7 +105,7 @@ def test_checkpoint_under_another_plugin_is_refused(plugins, tmp_path, kind):
         train(plugins | {kind: other}, checkpoints=tmp_path, resume=True)
 
 
-def test_policy_under_another_risk_measure_is_refused(plugins):
+def test_policy_of_another_risk_measure_is_rejected(plugins):
     measure = plugins["risk_measure"]
     policy = cobre.train(CASE, iterations=2, risk_measure=measure).policy
     assert policy.risk_measure == "Entropic(aversion=2.0)"
@@ -124,7 +126,7 @@ def test_simulation_uses_sampler_plugin(plugins):
     assert dry[0].controlled_mean_cost is None
 
 
-def test_no_cost_of_the_policy_is_estimated_from_paths_that_are_not_representative(plugins):
+def test_unrepresentative_paths_give_no_policy_cost(plugins):
     assert cobre.train(CASE, iterations=2).policy_cost is not None
     assert cobre.train(CASE, iterations=2, sampler=plugins["sampler"]).policy_cost is None
 
@@ -179,7 +181,7 @@ def test_installed_plugins_are_chosen_by_name(folder, plugins, tmp_path, workers
     ],
     ids=["unknown", "arguments", "kind", "type"],
 )
-def test_unknown_or_mismatched_plugin_names_are_refused(folder, tmp_path, chosen, words):
+def test_unknown_or_mismatched_plugin_names_raise(folder, tmp_path, chosen, words):
     setting = f"training.plugins.risk_measure={json.dumps(chosen)}"
     done = command(folder, "run", CASE, "--output", tmp_path / "out", "--iterations", 1, "--set", setting)
     assert done.returncode != 0
@@ -204,7 +206,7 @@ class Weights(cobre.RiskMeasure):
         }[self.kind]
 
 
-class Draws:
+class WrongSampler:
     is_in_sample = True
 
     def __init__(self, kind):
@@ -225,7 +227,7 @@ class Draws:
         return self
 
 
-class Flags(cobre.CutSelection):
+class WrongSelection(cobre.CutSelection):
     def __init__(self, kind):
         self.kind = kind
 
@@ -236,7 +238,7 @@ class Flags(cobre.CutSelection):
         return {"shape": active[:-1], "values": active * 2.0}[self.kind]
 
 
-class Stops(cobre.StoppingRule):
+class WrongStoppingRule(cobre.StoppingRule):
     def reason_to_stop(self, history, simulated=None, bound=None):
         return len(history) > 1
 
@@ -249,19 +251,28 @@ class Stops(cobre.StoppingRule):
         ({"risk_measure": Weights("nan")}, "Weights.weights returned a weight that is not finite"),
         ({"risk_measure": Weights("negative")}, "Weights.weights returned a negative weight"),
         ({"risk_measure": Weights("text")}, "Weights.weights returned an object of type str, not an array"),
-        ({"sampler": Draws("shape")}, "Draws.opening_indices returned an array of shape"),
-        ({"sampler": Draws("beyond")}, "Draws.opening_indices returned an opening that stage index 0 does not have"),
-        ({"sampler": Draws("float")}, "Draws.opening_indices returned numbers of type float64, not integers"),
-        ({"cut_selection": Flags("shape")}, "Flags.choose returned an array of shape"),
-        ({"cut_selection": Flags("values")}, "Flags.choose returned values other than 0 and 1"),
-        ({"stopping_rules": [Stops()]}, "Stops.reason_to_stop returned False; expected a reason as a text, or None"),
+        ({"sampler": WrongSampler("shape")}, "WrongSampler.opening_indices returned an array of shape"),
+        (
+            {"sampler": WrongSampler("beyond")},
+            "WrongSampler.opening_indices returned an opening that stage index 0 does not have",
+        ),
+        (
+            {"sampler": WrongSampler("float")},
+            "WrongSampler.opening_indices returned numbers of type float64, not integers",
+        ),
+        ({"cut_selection": WrongSelection("shape")}, "WrongSelection.choose returned an array of shape"),
+        ({"cut_selection": WrongSelection("values")}, "WrongSelection.choose returned values other than 0 and 1"),
+        (
+            {"stopping_rules": [WrongStoppingRule()]},
+            "WrongStoppingRule.reason_to_stop returned False; expected a reason as a text, or None",
+        ),
     ],
     ids=lambda value: (
         "" if isinstance(value, str) else "-".join(f"{k}-{getattr(v, 'kind', '')}" for k, v in value.items())
     ),
 )
 @pytest.mark.parametrize("workers", [None, 2])
-def test_invalid_plugin_results_are_refused(plugin, words, workers):
+def test_invalid_plugin_results_raise(plugin, words, workers):
     with pytest.raises(cobre.PluginError, match=words):
         cobre.train(CASE, iterations=2, num_workers=workers, **plugin)
 
@@ -274,7 +285,7 @@ class ChangesCosts(cobre.RiskMeasure):
         return np.full_like(costs, 1.0 / costs.shape[1])
 
 
-class ChangesFlags(Flags):
+class ChangesFlags(WrongSelection):
     def choose(self, cuts, states, created, iteration, active):
         active[:] = 0
         return active
@@ -283,17 +294,17 @@ class ChangesFlags(Flags):
 @pytest.mark.parametrize(
     "plugin", [{"risk_measure": ChangesCosts()}, {"cut_selection": ChangesFlags("")}], ids=" ".join
 )
-def test_plugins_cannot_change_their_arguments(plugin):
-    """Check that costs are unchanged: modified costs once gave cuts with a lower bound of 0."""
+def test_plugins_receive_read_only_arrays(plugin):
+    """Modified costs would give cuts with a lower bound of 0."""
     with pytest.raises(ValueError, match="read-only"):
         cobre.train(CASE, iterations=2, **plugin)
 
 
-class Nothing:
+class NoPluginMethods:
     """A class without the methods of any plug-in."""
 
 
-class OfOwnKind(cobre.StoppingRule):
+class CustomStopKind(cobre.StoppingRule):
     kind = "mine"
 
     def reason_to_stop(self, history, simulated=None, bound=None):
@@ -308,22 +319,25 @@ class WithGenerator(Weights):
 @pytest.mark.parametrize(
     ("plugin", "words"),
     [
-        ({"risk_measure": Nothing()}, "risk_measure: expected a subclass of cobre.RiskMeasure, got .* Nothing"),
+        ({"risk_measure": NoPluginMethods()}, "risk_measure: expected a subclass of cobre.RiskMeasure, got .* Nothing"),
         ({"risk_measure": Weights}, r"risk_measure: expected an object, got the class Weights: write Weights\(\)"),
         ({"risk_measure": WithGenerator()}, "risk_measure: the field `kind` of WithGenerator is .* Generator"),
-        ({"stopping_rules": [Nothing()]}, "stopping_rules: expected a subclass of cobre.StoppingRule"),
-        ({"stopping_rules": [OfOwnKind()]}, "stopping_rules: `kind` of OfOwnKind is 'mine'; expected a StopKind"),
+        ({"stopping_rules": [NoPluginMethods()]}, "stopping_rules: expected a subclass of cobre.StoppingRule"),
+        (
+            {"stopping_rules": [CustomStopKind()]},
+            "`kind` of CustomStopKind is 'mine'; expected a StopKind",
+        ),
         ({"stopping_rules": 3}, "stopping_rules: expected a list of StoppingRule, got an object of type int"),
-        ({"cut_selection": Nothing()}, "cut_selection: expected a subclass of cobre.CutSelection"),
-        ({"sampler": Nothing()}, "sampler: an object of type Nothing has no sample"),
+        ({"cut_selection": NoPluginMethods()}, "cut_selection: expected a subclass of cobre.CutSelection"),
+        ({"sampler": NoPluginMethods()}, "sampler: an object of type Nothing has no sample"),
     ],
 )
-def test_objects_without_plugin_interface_are_refused_early(plugin, words):
+def test_objects_without_plugin_interface_raise_early(plugin, words):
     with pytest.raises(TypeError, match=words):
         cobre.train("no such case", **plugin)
 
 
-def test_rule_that_compares_means_is_refused_under_a_risk_measure(plugins):
+def test_simulation_rule_raises_under_risk_measure(plugins):
     rules = [*limit(2), {"type": "simulation", "replications": 4, "period": 1}]
     with pytest.raises(cobre.PluginError, match="compares means"):
         cobre.train(CASE, config_overrides={"training.stopping_rules": rules}, risk_measure=plugins["risk_measure"])

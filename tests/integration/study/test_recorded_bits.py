@@ -10,7 +10,7 @@ from cobre.study.verification import Bits
 
 
 @pytest.mark.parametrize("example", ["two_reservoirs", "four_regions"])
-def test_examples_give_the_recorded_bits_with_wide_instructions_and_without(example):
+def test_examples_give_recorded_bits_with_wide_and_narrow_instructions(example):
     """Where this fails after a change that is meant to alter bits: see CONTRIBUTING, `cobre verify --record`."""
     done = cobre("verify", "--example", example, "--json")
     assert done.returncode == 0, done.stdout + done.stderr

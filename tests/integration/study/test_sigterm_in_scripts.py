@@ -61,14 +61,14 @@ def test_script_that_trains_in_a_loop_ends(workers):
 
 
 @pytest.mark.parametrize("call", NEXT_CALLS.values(), ids=NEXT_CALLS)
-def test_every_call_that_would_start_work_ends_the_process(tmp_path, call):
+def test_next_call_after_sigterm_exits_process(tmp_path, call):
     program = script(START, "result = train(terminate)", call, "print('went on')")
     assert run_script(program, 1, tmp_path / "output") == (143, "", [ENDED])
     assert not (tmp_path / "output").exists()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_script_handler_decides(workers):
+def test_script_handler_replaces_exit(workers):
     program = script(
         START,
         """

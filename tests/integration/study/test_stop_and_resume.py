@@ -85,7 +85,7 @@ STOPS = [
 
 
 @pytest.mark.parametrize(("flags", "stop", "expected", "reason", "others"), STOPS)
-def test_signal_stops_after_the_iteration_and_resume_gives_the_same_bits(
+def test_signal_stops_after_iteration_and_resume_gives_same_bits(
     tmp_path, case, references, flags, stop, expected, reason, others
 ):
     output = tmp_path / "output"
@@ -132,13 +132,13 @@ def is_pending(pid, number):
     ("number", "expected", "words"),
     [(signal.SIGINT, 130, "cobre: interrupted"), (signal.SIGTERM, 143, "cobre: terminated")],
 )
-def test_third_signal_ends_at_once_and_leaves_no_process(tmp_path, case, number, expected, words):
+def test_third_signal_ends_immediately_without_leftover_processes(tmp_path, case, number, expected, words):
     output = tmp_path / "output"
     process = start_study(case, output, *SHM_2, *ENDLESS)
     wait_for_iteration(output, 1, process)
     ranks = ranks_of(process)
     family = children_of(process.pid)
-    for rank in ranks:  # frozen ranks cannot end in their own way: only the third one can end this
+    for rank in ranks:  # frozen ranks cannot stop by themselves; only the third signal ends the run
         os.kill(rank, signal.SIGSTOP)
     wait_until(lambda: all(map(is_frozen, ranks)), "the ranks are frozen")
     process.send_signal(number)
@@ -158,7 +158,7 @@ def test_third_signal_ends_at_once_and_leaves_no_process(tmp_path, case, number,
     wait_until_gone(family)
 
 
-def test_death_of_the_command_leaves_no_process(tmp_path, case):
+def test_killed_command_leaves_no_processes(tmp_path, case):
     output = tmp_path / "output"
     process = start_study(case, output, *TCP_2, *ENDLESS)
     wait_for_iteration(output, 1, process)
@@ -169,7 +169,7 @@ def test_death_of_the_command_leaves_no_process(tmp_path, case):
     wait_until_gone(family)
 
 
-def test_finished_run_is_resumed_without_any_work(tmp_path, case, references):
+def test_resuming_finished_run_does_no_work(tmp_path, case, references):
     output = tmp_path / "output"
     must_run(case, output, *SHM_2, "--iterations", "3")
     assert must_run(case, output, *TCP_2, "--iterations", "3", "--resume") == references.digest(3)
@@ -183,7 +183,7 @@ def test_resuming_with_more_iterations_continues_the_study(tmp_path, case, refer
     assert must_run(case, output, *LOCAL, "--iterations", "4", "--resume") == references.digest(4)
 
 
-def test_fresh_run_keeps_its_own_checkpoints_where_an_older_run_left_later_ones(tmp_path, case):
+def test_fresh_run_replaces_later_checkpoints_of_older_run(tmp_path, case):
     """Without this, a resume would find no checkpoint, or one of the older run."""
     output = tmp_path / "output"
     must_run(case, output, *LOCAL, "--iterations", "4", "--checkpoint-every", "1")
@@ -218,7 +218,7 @@ def test_damaged_checkpoint_is_skipped_with_a_warning(two_checkpoints, case, ref
 
 
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
-def test_only_damaged_checkpoints_is_an_error(two_checkpoints, case, flags):
+def test_resume_with_only_damaged_checkpoints_is_an_error(two_checkpoints, case, flags):
     newest, older = reversed(checkpoints_in(two_checkpoints))
     newest.write_bytes(newest.read_bytes()[:100])
     older.write_bytes(b"")
@@ -235,16 +235,16 @@ def test_resume_without_checkpoint_is_an_error(tmp_path, case):
 
 
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
-def test_checkpoint_of_another_case_is_refused(two_checkpoints, case, tmp_path, flags):
+def test_checkpoint_of_another_case_is_rejected(two_checkpoints, case, tmp_path, flags):
     other = small_copy(case, tmp_path / "elsewhere", tree_seed=4711)
     code, _, err = run_study(other, two_checkpoints, *flags, "--resume")
     assert code == 7
     assert "belongs to another run (content of the case:" in err
-    assert "changed file: config.json)" in err  # as rank 0 sees it
+    assert "changed file: config.json)" in err  # the message of rank 0
     assert "--warm-start" in err
 
 
-def test_resuming_with_other_forward_passes_is_refused(two_checkpoints, case, tmp_path):
+def test_resuming_with_other_forward_passes_is_rejected(two_checkpoints, case, tmp_path):
     other = small_copy(case, tmp_path / "elsewhere", selection={"method": "sampled", "forward_passes": 3})
     code, _, err = run_study(other, two_checkpoints, *LOCAL, "--resume")
     assert (code, "content of the case" in err) == (7, True)
@@ -268,7 +268,7 @@ def test_resuming_a_warm_started_run_continues_it(two_checkpoints, case, tmp_pat
     assert "is not read" in events_of(tmp_path / "parts", "warning")[-1]["message"]
 
 
-def test_policy_of_another_system_is_refused(two_checkpoints, tmp_path):
+def test_policy_of_another_system_is_rejected(two_checkpoints, tmp_path):
     other = small_copy(SLOW_CASE.parent / "two_reservoirs", tmp_path / "elsewhere")
     code, _, err = run_study(other, tmp_path / "second", *SHM_2, "--warm-start", two_checkpoints)
     assert code == 7

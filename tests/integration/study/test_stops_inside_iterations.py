@@ -151,7 +151,7 @@ def test_sigterm_to_one_rank_drops_the_iteration_of_all(tmp_path, endless_case):
 
 
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
-def test_third_signal_ends_the_run_at_once(tmp_path, case, flags):
+def test_third_signal_ends_run_immediately(tmp_path, case, flags):
     """At any moment of the third signal files are whole or absent, and the run can be resumed or started again."""
     output = tmp_path / "output"
     process = start_study(case, output, *flags, *ENDLESS, "--checkpoint-every", "1")
@@ -187,8 +187,8 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def wait_patiently(process, condition, what):
-    """Wait for something that takes long on a busy machine, such as reading a deck."""
+def wait_long(process, condition, what):
+    """Wait with a long deadline, for example until a deck is read."""
     deadline = time.monotonic() + 500
     while not condition():
         assert process.poll() is None and time.monotonic() < deadline, f"in vain until {what}"
@@ -206,7 +206,7 @@ def test_ctrl_c_ends_bound_during_native_call(tmp_path, flags):
     process = start_command([sys.executable, "-m", "cobre.cli", *map(str, arguments)], dict(os.environ))
     used = 4.0  # seconds of CPU; to start takes less than half of it
     family = [process.pid]
-    wait_patiently(process, lambda: sum(map(cpu_seconds, family + children_of(process.pid))) > used, "it computes")
+    wait_long(process, lambda: sum(map(cpu_seconds, family + children_of(process.pid))) > used, "it computes")
     family = children_of(process.pid)
     process.send_signal(signal.SIGINT)
     code, out, err = end_of(process)
@@ -223,7 +223,7 @@ def test_deck_keeps_its_last_complete_iteration(tmp_path, flags):
     passes, output = {"method": "sampled", "forward_passes": 8}, tmp_path / "output"
     case = small_copy(YEAR, tmp_path / "case", selection=passes)
     process = start_study(case, output, *flags, *ENDLESS)
-    wait_patiently(process, lambda: events_of(output, "iteration"), "the first iteration is complete")
+    wait_long(process, lambda: events_of(output, "iteration"), "the first iteration is complete")
     send_twice(process, signal.SIGINT)
     code, _, err = end_of(process)
     assert code == 130, err
@@ -244,7 +244,7 @@ def test_full_deck_stops_on_request(tmp_path, flags):
     output = tmp_path / "output"
     process = start_study(DECK, output, *flags)
     is_training = lambda: any(event["name"] == "training" for event in events_of(output, "phase"))  # noqa: E731
-    wait_patiently(process, is_training, "it trains")
+    wait_long(process, is_training, "it trains")
     family = children_of(process.pid)
     send_twice(process, signal.SIGINT)
     code, _, err = end_of(process)

@@ -56,7 +56,7 @@ def check_resumable(case, output, references):
     assert must_run(case, output, *LOCAL, "--iterations", target, "--resume") == references.digest(target)
 
 
-def harmed_run(case, output, flags, harm, **environ):
+def run_with_fault(case, output, flags, harm, **environ):
     """Harm the ranks of a run after its first checkpoint; return exit code and stderr; assert that nothing is left."""
     process = start_study(case, output, *flags, *ENDLESS, *EVERY_ITERATION, **environ)
     wait_for_checkpoint(output, process)
@@ -69,9 +69,9 @@ def harmed_run(case, output, flags, harm, **environ):
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("flags", [SHM_2, TCP_2], ids=["shm", "tcp"])
-def test_killed_rank_is_named_and_the_run_can_be_resumed(tmp_path, case, references, flags, rank):
+def test_killed_rank_is_reported_and_run_can_be_resumed(tmp_path, case, references, flags, rank):
     output = tmp_path / "output"
-    code, err = harmed_run(case, output, flags, lambda ranks: os.kill(ranks[rank], signal.SIGKILL))
+    code, err = run_with_fault(case, output, flags, lambda ranks: os.kill(ranks[rank], signal.SIGKILL))
     assert code == 6
     assert f"Run stopped: rank {rank} (" in err
     assert "was killed by SIGKILL (signal 9): likely out of memory. Try fewer ranks." in err
@@ -84,10 +84,10 @@ def test_killed_rank_is_named_and_the_run_can_be_resumed(tmp_path, case, referen
 
 
 @pytest.mark.parametrize(("flags", "variable"), [(SHM_2, "COBRE_SHM"), (TCP_2, "COBRE_TCP")], ids=["shm", "tcp"])
-def test_frozen_rank_is_given_up_after_the_timeout(tmp_path, case, references, flags, variable):
+def test_frozen_rank_is_lost_after_timeout(tmp_path, case, references, flags, variable):
     output = tmp_path / "output"
     settings = {f"{variable}_TIMEOUT_SECS": "3"}
-    code, err = harmed_run(case, output, flags, lambda ranks: os.kill(ranks[1], signal.SIGSTOP), **settings)
+    code, err = run_with_fault(case, output, flags, lambda ranks: os.kill(ranks[1], signal.SIGSTOP), **settings)
     assert code == 6
     assert "rank 1" in err
     assert "3" in err
@@ -95,7 +95,7 @@ def test_frozen_rank_is_given_up_after_the_timeout(tmp_path, case, references, f
 
 
 @pytest.mark.parametrize("flags", [SHM_2, TCP_2], ids=["shm", "tcp"])
-def test_stage_without_a_solution_on_one_rank_ends_the_run(tmp_path, flags):
+def test_infeasible_stage_on_one_rank_ends_run(tmp_path, flags):
     case, output = write_demanding_case(tmp_path / "case"), tmp_path / "output"
     code, _, err = run_study(case, output, *flags)
     assert code == 4
@@ -122,7 +122,7 @@ class TcpWorld:
         self.settings = {
             "COBRE_TCP_COORDINATOR": new_address(),
             "COBRE_TCP_SIZE": "2",
-            "COBRE_TCP_RANKS_PER_HOST": "1",  # or one of them would read the case for both
+            "COBRE_TCP_RANKS_PER_HOST": "1",  # otherwise one rank would read the case for both
             "COBRE_TCP_SECRET": secrets.token_hex(16),
             "COBRE_TCP_CONNECT_TIMEOUT_SECS": "60",
         }
@@ -138,7 +138,7 @@ class TcpWorld:
         return {**self.settings, "COBRE_TCP_RANK": str(rank)}
 
 
-def test_rank_with_another_case_is_refused_at_the_start(tmp_path):
+def test_rank_with_another_case_is_rejected_at_start(tmp_path):
     world = TcpWorld(tmp_path)
     cases = [small_copy(QUICK_CASE, tmp_path / f"case-{seed}", tree_seed=seed) for seed in (1, 2)]
     ends = [end_of(process) for process in [world.start(rank, case) for rank, case in enumerate(cases)]]
@@ -149,7 +149,7 @@ def test_rank_with_another_case_is_refused_at_the_start(tmp_path):
     assert not events_of(tmp_path / "output-0", "iteration")
 
 
-def test_rank_of_another_version_is_refused_at_the_start(tmp_path):
+def test_rank_of_another_version_is_rejected_at_start(tmp_path):
     world = TcpWorld(tmp_path)
     world.settings["COBRE_TCP_CONNECT_TIMEOUT_SECS"] = "20"  # so long rank 0 waits for a rank that fits
     other_version = (
@@ -182,7 +182,7 @@ def test_damaged_case_on_all_ranks_is_reported_by_each(tmp_path):
         assert "stages.json" in err and "Traceback" not in err
 
 
-def test_output_directory_in_use_is_refused(tmp_path, case):
+def test_output_directory_in_use_is_rejected(tmp_path, case):
     output = tmp_path / "output"
     process = start_study(case, output, *LOCAL, *ENDLESS)
     wait_for_iteration(output, 1, process)
@@ -226,7 +226,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("flags", "environ", "words"), REFUSED, ids=lambda value: str(value)[:40])
-def test_impossible_options_are_refused_before_any_work(tmp_path, flags, environ, words):
+def test_impossible_options_are_rejected_before_any_work(tmp_path, flags, environ, words):
     done = CliRunner().invoke(main, ["run", str(QUICK_CASE), "--output", str(tmp_path / "output"), *flags], env=environ)
     assert (done.exit_code, done.stdout) == (2, ""), done.output
     assert words in done.stderr
@@ -234,7 +234,7 @@ def test_impossible_options_are_refused_before_any_work(tmp_path, flags, environ
 
 
 @pytest.mark.parametrize("flags", [(), ("--backend", "mpi")], ids=["auto", "mpi"])
-def test_mpiexec_without_mpi4py_is_refused(tmp_path, flags):
+def test_mpiexec_without_mpi4py_is_an_error(tmp_path, flags):
     """Otherwise each process would run the whole study alone and overwrite the outputs of the others."""
     if "mpi4py" in run_python("-c", "import importlib.util as u; print(u.find_spec('mpi4py'))")[1]:
         pytest.skip("mpi4py is installed here")

@@ -1,4 +1,4 @@
-"""Autoregressive inflows truncated at zero: how good the lower bound is, and the warnings about it."""
+"""Truncated autoregressive inflows: measured excess of the lower bound, and warnings."""
 
 import json
 from dataclasses import replace
@@ -77,7 +77,7 @@ def _change(path, content):
 TRUNCATED = ("truncation", "truncation_with_penalty")
 
 
-def trained(folder, method, **others):
+def train_policy(folder, method, **others):
     case = write_dry_case(folder / method, method, **others)
     result = cobre.train(case, threads=1)
     return case, result, cobre.bound(case, result.policy, method="enumeration", threads=1)
@@ -86,7 +86,7 @@ def trained(folder, method, **others):
 @pytest.mark.parametrize("method", TRUNCATED)
 def test_cuts_above_the_cost_to_go_are_measured_and_reported(tmp_path, method):
     """Check that every interface reports a lower bound above the policy's cost, with the excess at trial points."""
-    case, result, exact = trained(tmp_path, method)
+    case, result, exact = train_policy(tmp_path, method)
     assert exact.upper_bound < 0.98 * exact.lower_bound
     last = result.history[-1].trial_points
     assert 0.0 < last.overstated < 0.1 * result.lower_bound
@@ -104,8 +104,8 @@ def test_bound_is_valid_for_raw_inflows(tmp_path):
     """With the slack of `penalty` in both LPs, truncated training never claims more than the cost with raw inflows."""
     for seed in range(4):
         folder = tmp_path / str(seed)
-        _, truncated, _ = trained(folder, "truncation_with_penalty", seed=seed)
-        _, _, exact = trained(folder, "penalty", seed=seed)
+        _, truncated, _ = train_policy(folder, "truncation_with_penalty", seed=seed)
+        _, _, exact = train_policy(folder, "penalty", seed=seed)
         assert truncated.lower_bound <= exact.upper_bound * (1 + 1e-9)
 
 
@@ -115,7 +115,7 @@ def test_bound_is_valid_for_raw_inflows(tmp_path):
     ids=["not truncated", "no memory", "never negative"],
 )
 def test_convex_study_has_valid_bound(tmp_path, method, others):
-    case, result, exact = trained(tmp_path, method, **others)
+    case, result, exact = train_policy(tmp_path, method, **others)
     assert exact.lower_bound <= exact.upper_bound * (1 + 1e-9)
     assert exact.lower_bound_is_valid
     assert result.history[-1].trial_points.overstated is None

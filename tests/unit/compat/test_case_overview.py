@@ -17,7 +17,7 @@ from cobre.core.entities import ContractLimits, EnergyContract, PumpingFlow, Pum
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
-def test_counts_and_entities():
+def test_system_overview_has_counts_and_entities():
     system = cobre.io.load_case(EXAMPLES / "four_regions")
     assert repr(system) == "System(n_buses=4, n_lines=4, n_hydros=8, n_thermals=20, n_stages=24)"
     assert system.buses[0].deficit_segments[-1] == {"depth_mw": None, "cost_per_mwh": 4000.0}
@@ -28,13 +28,13 @@ def test_counts_and_entities():
     assert (system.contracts, system.pumping_stations) == ([], [])
 
 
-def test_entities_of_a_loaded_case_are_read_only():
+def test_loaded_entities_are_read_only():
     bus = cobre.io.load_case(EXAMPLES / "two_reservoirs").buses[0]
     with pytest.raises(AttributeError):
         bus.name = "other"
 
 
-def test_contracts_and_pumping_stations():
+def test_overview_has_contracts_and_pumping_stations():
     case = cobre.load_case(EXAMPLES / "two_reservoirs")
     station = PumpingStation(
         0, "pump", case.system.buses[0].operational_start_date, 0, 1, 0, 0.5, PumpingFlow(0.0, 9.0)
@@ -46,7 +46,7 @@ def test_contracts_and_pumping_stations():
     assert (system.contracts[0].contract_type, system.contracts[0].max_mw) == ("export", 20.0)
 
 
-def test_folder_that_is_not_there(tmp_path):
+def test_missing_folder_raises(tmp_path):
     with pytest.raises(OSError, match="does not exist"):
         cobre.io.load_case(tmp_path / "nowhere")
     (tmp_path / "file").write_text("")
@@ -81,20 +81,20 @@ def test_findings_are_plain_values(broken):
     assert json.dumps(found)
 
 
-def test_sound_case_and_overrides():
+def test_valid_case_accepts_overrides():
     assert cobre.io.validate(EXAMPLES / "two_reservoirs")["valid"] is True
     overridden = cobre.io.validate(EXAMPLES / "two_reservoirs", {"training.nonsense": 1})
     assert overridden["valid"] is False
 
 
-def test_case_that_is_not_there_is_not_valid(tmp_path):
+def test_missing_case_is_invalid(tmp_path):
     found = cobre.io.validate(tmp_path / "nowhere", output_dir=tmp_path)
     assert found["valid"] is False
     assert "does not exist" in found["errors"][0]["message"]
 
 
-def test_every_entry_point_refuses_a_case_that_a_run_refuses(tmp_path):
-    """An inflow model whose variance grows without end: no file is wrong by itself."""
+def test_every_entry_point_rejects_invalid_cases(tmp_path):
+    """Use an explosive inflow model, which no single-file check detects."""
     folder = write_all_kinds(tmp_path / "case", "generated")
     path = folder / "scenarios" / "inflow_ar_coefficients.parquet"
     table = pq.read_table(path)

@@ -19,20 +19,20 @@ def test_public_names_are_listed_and_resolve(name):
     assert getattr(cobre, name) is not None
 
 
-def test_modules_are_modules():
+def test_compatibility_modules_are_modules():
     assert cobre.run.__name__ == "cobre.run"
     assert cobre.run.run.__module__ == "cobre.run"
     assert cobre.io.load_case.__module__ == "cobre.io"
     assert {"load_case", "validate"} <= set(dir(cobre.io))
 
 
-def test_names_that_are_not_there_are_attribute_errors():
+def test_unknown_names_raise_attribute_error():
     for module in (cobre, cobre.io):
         with pytest.raises(AttributeError, match="nonsense"):
             module.nonsense  # noqa: B018
 
 
-def test_nothing_heavy_is_loaded_before_it_is_used():
+def test_heavy_modules_are_loaded_on_first_use():
     program = f"import sys, cobre, cobre.run, cobre.results, cobre.errors, cobre.io, cobre.schema, cobre.notebook\nprint([n for n in {HEAVY} if n in sys.modules])"  # noqa: E501
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

@@ -35,25 +35,25 @@ OURS = {
 
 
 @pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.__name__)
-def test_each_is_also_the_built_in_error_that_it_resembles(kind):
+def test_errors_are_also_builtin_errors(kind):
     assert issubclass(kind, errors.CobreError)
     assert issubclass(kind, BUILT_IN[kind])
     assert kind.__module__ == "cobre.errors"
 
 
 @pytest.mark.parametrize("error", OURS, ids=lambda error: type(error).__name__)
-def test_precise_errors_are_caught_by_their_kind(error):
+def test_specific_errors_are_caught_by_family(error):
     assert isinstance(error, OURS[error])
 
 
 @pytest.mark.parametrize("error", OURS, ids=lambda error: type(error).__name__)
-def test_errors_travel_whole_from_a_worker(error):
+def test_errors_of_workers_keep_all_attributes(error):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == str(error)
     assert vars(again) == vars(error)
 
 
-def test_solver_error_has_the_stage():
+def test_solver_error_has_stage():
     assert StageFailedError("no", 3, "infeasible", None).stage == 3
     assert errors.SolverError("no").stage is None

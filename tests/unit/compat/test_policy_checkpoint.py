@@ -51,7 +51,7 @@ def test_study_simulates_with_a_written_checkpoint(parts, case_dir, limit, finis
 
 
 def test_optional_fields_of_a_checkpoint_may_be_missing(parts, tmp_path):
-    """No dates, no scale, no upper bound: what a script made of numbers from elsewhere."""
+    """Build a checkpoint without dates, scale and upper bound, as scripts do."""
     stages, _ = parts
     keys = ("stage_id", "state_dimension", "cuts", "entity_manifest")
     bare = [{key: stage[key] for key in keys} for stage in stages]
@@ -124,13 +124,13 @@ def producer(_, metadata):
         (with_("inflow_lag_coefficients", {0: [1.0]}, cut), r"hydro 0 do not fit into a state of inflow_lag_depth=0"),
     ],
 )
-def test_invalid_policies_are_refused(parts, tmp_path, change, words):
+def test_invalid_policies_raise(parts, tmp_path, change, words):
     change(*parts)
     with pytest.raises(cobre.errors.ValidationError, match=words):
         cobre.write_policy_checkpoint(tmp_path / "policy", *parts)
     assert not (tmp_path / "policy" / "policy.bin").exists()
 
 
-def test_no_stages(tmp_path):
+def test_policy_without_stages_raises(tmp_path):
     with pytest.raises(ValueError, match="stage_cuts is empty"):
         cobre.write_policy_checkpoint(tmp_path, [], {})

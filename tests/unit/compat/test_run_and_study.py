@@ -15,7 +15,7 @@ KEYS = {
 }  # fmt: skip
 
 
-def test_result_of_run(finished):
+def test_run_returns_summary_dictionary(finished):
     folder, result = finished
     assert set(result) == KEYS
     assert result["iterations"] == 4
@@ -26,21 +26,21 @@ def test_result_of_run(finished):
     assert json.dumps(result)
 
 
-def test_bounds_are_those_of_train(finished, case_dir, limit):
+def test_run_and_train_return_equal_bounds(finished, case_dir, limit):
     trained = cobre.train(case_dir, config_overrides=limit, threads=1)
     assert (trained.lower_bound, trained.upper_bound) == (finished[1]["lower_bound"], finished[1]["upper_bound"])
     summary = json.loads((finished[0] / "summary.json").read_text())
     assert summary["digest"] == trained.digest
 
 
-def test_workers_change_no_bit(finished, case_dir, limit, tmp_path):
+def test_bits_do_not_depend_on_workers(finished, case_dir, limit, tmp_path):
     result = cobre.run.run(case_dir, tmp_path, config_overrides=limit, num_workers=2)
     assert result["lower_bound"] == finished[1]["lower_bound"]
     digests = [json.loads((folder / "summary.json").read_text())["digest"] for folder in (tmp_path, finished[0])]
     assert digests[0] == digests[1]
 
 
-def test_step_by_step_leaves_the_files_of_one_run(finished, case_dir, limit, tmp_path):
+def test_train_then_simulate_writes_files_of_one_run(finished, case_dir, limit, tmp_path):
     study = cobre.Study(case_dir, tmp_path, threads=1, config_overrides=limit)
     policy = study.train()
     assert study.simulate(policy) == {"n_scenarios": 6, "completed": 6}
@@ -50,7 +50,7 @@ def test_step_by_step_leaves_the_files_of_one_run(finished, case_dir, limit, tmp
     assert read_run_content(tmp_path).digest == read_run_content(finished[0]).digest
 
 
-def test_true_answer_ends_training_with_the_next_iteration(case_dir, tmp_path):
+def test_callback_returning_true_stops_training(case_dir, tmp_path):
     for workers in (None, 2):
         seen = []
 
@@ -66,14 +66,14 @@ def test_true_answer_ends_training_with_the_next_iteration(case_dir, tmp_path):
         assert facts["convergence"]["achieved"] is False
 
 
-def test_run_that_the_caller_stopped_and_simulated_is_finished(case_dir, tmp_path):
+def test_stopped_then_simulated_run_is_finished(case_dir, tmp_path):
     study = cobre.Study(case_dir, tmp_path, config_overrides={"simulation.enabled": True})
     study.simulate(study.train(on_iteration=lambda _: True))
     with pytest.raises(cobre.errors.OutputError, match=r"2 iterations, finished: the caller asked to stop"):
         study.train()
 
 
-def test_stop_by_the_caller_does_not_keep_from_simulating(case_dir, tmp_path):
+def test_study_stopped_by_caller_can_simulate(case_dir, tmp_path):
     overrides = {"simulation.enabled": True, "simulation.selection.num_scenarios": 2}
     result = cobre.run.run(case_dir, tmp_path, config_overrides=overrides, on_iteration=lambda _: True)
     assert result["iterations"] == 2
@@ -81,7 +81,7 @@ def test_stop_by_the_caller_does_not_keep_from_simulating(case_dir, tmp_path):
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_exception_of_the_callback_reaches_the_caller(case_dir, tmp_path, workers):
+def test_callback_exception_reaches_caller(case_dir, tmp_path, workers):
     def complain(_):
         raise LookupError("enough")
 
@@ -98,7 +98,7 @@ def test_events_passed_to_the_callback(case_dir, tmp_path, limit):
     assert isinstance(events[0]["wall_time_ms"], int)
 
 
-def test_bound_stalling_is_convergence(case_dir, tmp_path):
+def test_bound_stalling_counts_as_convergence(case_dir, tmp_path):
     rules = [{"type": "iteration_limit", "limit": 200}, {"type": "bound_stalling", "iterations": 3, "tolerance": 0.5}]
     overrides = {"training.stopping_rules": rules, "simulation.enabled": False}
     result = cobre.run.run(case_dir, tmp_path, config_overrides=overrides)
@@ -123,31 +123,31 @@ def test_stored_policy_alone(finished, case_dir, limit, tmp_path):
     assert len(cobre.results.load_simulation(tmp_path, "costs")) == 6 * 12
 
 
-def test_run_with_nothing_enabled(case_dir, tmp_path):
+def test_run_with_nothing_enabled_returns_empty_outcome(case_dir, tmp_path):
     overrides = {"training.enabled": False, "simulation.enabled": False}
     result = cobre.run.run(case_dir, tmp_path / "out", config_overrides=overrides)
     assert (result["iterations"], result["lower_bound"], result["upper_bound"]) == (0, 0.0, None)
     assert not (tmp_path / "out").exists()
 
 
-def test_simulation_without_a_policy_says_where_it_should_be(case_dir, tmp_path):
+def test_missing_policy_error_names_expected_path(case_dir, tmp_path):
     with pytest.raises(cobre.errors.ValidationError, match="policy"):
         cobre.run.run(case_dir, tmp_path, config_overrides={"training.enabled": False, "simulation.enabled": True})
 
 
-def test_error_of_a_worker_is_raised_with_its_type(case_dir, tmp_path):
+def test_worker_error_is_raised_with_original_type(case_dir, tmp_path):
     overrides = {"training.enabled": False, "simulation.enabled": True}
     with pytest.raises(cobre.errors.ValidationError, match="policy"):
         cobre.run.run(case_dir, tmp_path, config_overrides=overrides, num_workers=2)
 
 
-def test_training_that_is_disabled_is_an_error(case_dir, tmp_path):
+def test_disabled_training_raises(case_dir, tmp_path):
     study = cobre.Study(case_dir, tmp_path, config_overrides={"training.enabled": False})
     with pytest.raises(cobre.errors.ValidationError, match=r"training\.enabled is false"):
         study.train()
 
 
-def test_policy_of_another_study_is_refused(finished, case_dir, tmp_path):
+def test_policy_of_another_study_raises(finished, case_dir, tmp_path):
     other = case_dir.parent / "four_regions"
     policy = cobre.Study(case_dir, finished[0]).load_policy()
     study = cobre.Study(other, tmp_path)
@@ -159,7 +159,7 @@ def test_policy_of_another_study_is_refused(finished, case_dir, tmp_path):
         study.simulate(None)
 
 
-def test_simulation_that_is_not_asked_for(finished, case_dir, tmp_path):
+def test_disabled_simulation_is_skipped(finished, case_dir, tmp_path):
     study = cobre.Study(case_dir, finished[0], config_overrides={"simulation.enabled": False})
     assert study.simulate(study.load_policy(), tmp_path / "new") == {"n_scenarios": 0, "completed": 0}
     assert not (tmp_path / "new").exists()

@@ -25,7 +25,7 @@ def schemas(tmp_path_factory):
     return {path.name.removesuffix(".schema.json"): json.loads(path.read_text()) for path in folder.iterdir()}
 
 
-def test_every_json_file_of_a_case_has_one(schemas):
+def test_every_json_file_has_a_schema(schemas):
     files = {*REQUIRED_JSON, *OPTIONAL_JSON}
     assert {file for file, _ in SCHEMAS.values()} == files
     assert schemas.keys() == SCHEMAS.keys()
@@ -38,7 +38,7 @@ def test_exported_schemas_are_valid_json_schemas(schemas):
 
 
 @pytest.mark.parametrize("case", ["two_reservoirs", "four_regions"])
-def test_examples_fit(schemas, case):
+def test_examples_conform_to_schemas(schemas, case):
     tried = 0
     for name, (file, _) in SCHEMAS.items():
         path = EXAMPLES / case / file
@@ -48,7 +48,7 @@ def test_examples_fit(schemas, case):
     assert tried >= 9
 
 
-def test_files_that_readers_refuse_fail_the_schema(schemas):
+def test_files_rejected_by_readers_fail_schema(schemas):
     content = json.loads((EXAMPLES / "two_reservoirs" / "system" / "buses.json").read_text())
     content["buses"][0]["nmae"] = "typo"
     with pytest.raises(jsonschema.ValidationError, match="nmae"):
@@ -58,13 +58,13 @@ def test_files_that_readers_refuse_fail_the_schema(schemas):
         jsonschema.validate(content, schemas["buses"])
 
 
-def test_into_the_working_directory(tmp_path, monkeypatch):
+def test_schemas_are_exported_to_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cobre.schema.export()
     assert (tmp_path / "config.schema.json").exists()
 
 
-def test_schemas_into_an_unwritable_folder(tmp_path):
+def test_export_into_unwritable_folder_raises(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(cobre.errors.OutputError, match="file"):
         cobre.schema.export(tmp_path / "file")
@@ -79,7 +79,7 @@ def places(node, path=()):
             yield from places(part, (*path, key))
 
 
-def test_fields_of_one_format_say_so(schemas):
+def test_fields_of_one_format_are_marked(schemas):
     found = {name: {(field, str(version)) for _, field, version, _ in places(schemas[name])} for name in schemas}
     only_old = str({"linearized_head": "0.18"})
     assert {name: fields for name, fields in found.items() if fields} == {

@@ -76,7 +76,7 @@ def by_plant(hydros, numbers):
     return np.array([numbers[id_] for id_ in hydros["hydro_id"].to_pylist()])
 
 
-def test_columns_and_their_order(finished, hydros):
+def test_tables_have_peer_columns_in_order(finished, hydros):
     tables = cobre.results.load_simulation_arrow(finished[0])
     assert hydros.column_names == HYDROS
     assert tables["costs"].column_names == [*COSTS, "diversion_cost", "non_controllable_reward"]
@@ -85,7 +85,7 @@ def test_columns_and_their_order(finished, hydros):
     assert not set(SUPPLEMENTARY_TABLES) & set(tables)
 
 
-def test_types(finished, hydros):
+def test_columns_have_peer_types(finished, hydros):
     convergence = cobre.results.load_convergence_arrow(finished[0]).schema
     for name in ("iteration", "cuts_added", "cuts_removed", "forward_passes"):
         assert convergence.field(name).type == pa.int32()
@@ -97,13 +97,13 @@ def test_types(finished, hydros):
         assert field.type == (pa.int32() if field.name in ids else pa.int8() if field.name in codes else pa.float64())
 
 
-def test_one_table_is_that_of_all(finished, hydros):
+def test_single_table_equals_table_of_all(finished, hydros):
     tables = cobre.results.load_simulation_arrow(finished[0])
     assert tables["hydros"].equals(hydros)
     assert tables["inflow_lags"].equals(cobre.results.load_simulation_arrow(finished[0], "inflow_lags"))
 
 
-def test_productivities(hydros):
+def test_productivity_columns_are_those_of_the_study(hydros):
     for prefix in ("", "integrated_"):
         found = column(hydros, f"{prefix}equivalent_productivity_mw_per_m3s")
         assert found == pytest.approx(by_plant(hydros, OWN))
@@ -111,7 +111,7 @@ def test_productivities(hydros):
         assert found == pytest.approx(by_plant(hydros, DOWN_TO_THE_SEA))
 
 
-def test_energy_of_water(finished, hydros):
+def test_energy_columns_follow_productivities(finished, hydros):
     """1 hm3 through 1 MW per m3/s is 1e6 / 3600 MWh; the dead volume is worth nothing."""
     rate = by_plant(hydros, DOWN_TO_THE_SEA)
     energy = column(hydros, "incremental_inflow_energy_mw")
@@ -133,7 +133,7 @@ def test_initial_stored_energy_is_the_final_one_of_the_stage_before(hydros):
             assert row["stored_energy_initial_mwh"] == pytest.approx(before["stored_energy_final_mwh"])
 
 
-def test_reservoirs_at_their_limits(hydros):
+def test_reservoirs_at_limits_are_flagged(hydros):
     volume, codes = column(hydros, "storage_final_hm3"), column(hydros, "storage_binding_code")
     most = by_plant(hydros, {0: 1600.0, 1: 420.0})
     assert set(codes) >= {0, 2}
@@ -164,7 +164,7 @@ def test_unknown_columns_are_null(edited, tmp_path, finished):
     assert found["inflow_lags"].num_rows == 0
 
 
-def test_lagged_inflows(case_dir, tmp_path):
+def test_lagged_inflows_follow_calendar(case_dir, tmp_path):
     case = case_dir.parent / "four_regions"
     study = cobre.Study(case, tmp_path, threads=1, config_overrides=SHORT)
     study.run()
@@ -210,7 +210,7 @@ def constrained(case_dir, tmp_path):
     return copy
 
 
-def test_violated_constraints(constrained, tmp_path):
+def test_violated_constraints_are_listed(constrained, tmp_path):
     cobre.run.run(constrained, tmp_path / "out", threads=1, config_overrides=SHORT)
     tables = cobre.results.load_simulation(tmp_path / "out")
     rows = cobre.results.load_simulation(tmp_path / "out", "violations/generic")

@@ -23,7 +23,7 @@ def folder(finished):
     return finished[0]
 
 
-def test_convergence(folder, finished):
+def test_convergence_has_peer_columns(folder, finished):
     rows = cobre.results.load_convergence(folder)
     assert [row["iteration"] for row in rows] == [1, 2, 3, 4]
     assert set(rows[0]) >= CONVERGENCE
@@ -37,7 +37,7 @@ def test_convergence(folder, finished):
     assert isinstance(cobre.results.load_convergence_arrow(folder), pa.Table)
 
 
-def test_cuts_that_selection_deactivates(case_dir, limit, tmp_path):
+def test_deactivated_cuts_are_counted(case_dir, limit, tmp_path):
     selection = {"training.cut_selection.selection": {"method": "level1", "check_frequency": 2}}
     policy = cobre.Study(case_dir, tmp_path, config_overrides={**limit, **selection}).train()
     rows = cobre.results.load_convergence(tmp_path)
@@ -78,7 +78,7 @@ def test_missing_event_file_leaves_times_null(folder, tmp_path):
         cobre.results.load_results(copy)
 
 
-def test_simulation_tables(folder):
+def test_simulation_tables_are_loaded(folder):
     tables = cobre.results.load_simulation(folder)
     assert {"costs", "hydros", "thermals", "buses", "hydro_bus_generation"} <= set(tables)
     assert tables["hydros"] == cobre.results.load_simulation(folder, "hydros")
@@ -89,7 +89,7 @@ def test_simulation_tables(folder):
     assert tables["costs"][0]["pumping_cost"] == 0.0
 
 
-def test_water_values_are_slopes_here(folder, case_dir, limit):
+def test_water_values_are_cost_slopes(folder, case_dir, limit):
     arrow = cobre.results.load_simulation_arrow(folder, "hydros")
     policy = cobre.Study(case_dir, folder).load_policy()
     worth = cobre.simulate(case_dir, policy, config_overrides=limit, threads=1).table("hydros")
@@ -98,7 +98,7 @@ def test_water_values_are_slopes_here(folder, case_dir, limit):
     assert slopes.min() < 0
 
 
-def test_policy_in_dollars(folder, case_dir):
+def test_loaded_policy_is_in_dollars(folder, case_dir):
     plain = cobre.results.load_policy(folder)
     policy = cobre.Study(case_dir, folder).load_policy()
     intercepts, coefficients = policy.cut_matrix(3)
@@ -117,7 +117,7 @@ def test_policy_in_dollars(folder, case_dir):
     assert len(plain["metadata"]["graph_manifest"]["edges"]) == 11
 
 
-def test_states_with_memory(case_dir, tmp_path):
+def test_lag_states_are_included(case_dir, tmp_path):
     overrides = {"training.stopping_rules": [{"type": "iteration_limit", "limit": 1}]}
     cobre.Study(case_dir.parent / "four_regions", tmp_path, config_overrides=overrides).train()
     entities = cobre.results.load_policy(tmp_path)["stage_cuts"][0]["entity_manifest"]
@@ -126,7 +126,7 @@ def test_states_with_memory(case_dir, tmp_path):
     ] * 8
 
 
-def test_facts(folder):
+def test_manifest_describes_training_and_simulation(folder):
     found = cobre.results.load_results(folder)
     training, simulation = found["training"], found["simulation"]
     assert training["complete"] is True
@@ -148,7 +148,7 @@ def test_facts(folder):
     "load",
     ["load_results", "load_convergence", "load_convergence_arrow", "load_simulation", "load_policy", "load_stochastic"],
 )
-def test_folder_that_is_not_there(tmp_path, load):
+def test_missing_folder_raises(tmp_path, load):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         getattr(cobre.results, load)(tmp_path / "nowhere")
 
@@ -164,7 +164,7 @@ def test_missing_results_raise_file_not_found(folder, tmp_path):
         cobre.results.load_results(tmp_path)
 
 
-def test_results_that_are_not_whole_are_not_given(folder, tmp_path):
+def test_incomplete_results_raise(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     (copy / "simulation" / "manifest.json").unlink()
     with pytest.raises(ResultsError, match="did not finish") as caught:
@@ -175,7 +175,7 @@ def test_results_that_are_not_whole_are_not_given(folder, tmp_path):
         cobre.results.load_policy(copy)
 
 
-def test_noise_that_was_exported(case_dir, tmp_path):
+def test_exported_noise_is_loaded(case_dir, tmp_path):
     overrides = {"exports.stochastic": True, "training.stopping_rules": [{"type": "iteration_limit", "limit": 1}]}
     study = cobre.Study(case_dir.parent / "four_regions", tmp_path, config_overrides=overrides)
     study.train()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from validation_case import put, sound_documents, sound_tables, together, write_case
+from validation_case import apply_all, put, valid_documents, valid_tables, write_case
 
 import cobre
 from cobre.io.migrate import NoteKind, migrate_to_019
@@ -12,9 +12,9 @@ ROOT = Path(__file__).resolve().parents[3]
 CONFIG = "config.json"
 
 
-def migrated(folder, *spoils):
-    documents, tables = sound_documents(), sound_tables()
-    together(*spoils)(documents, tables)
+def migrated(folder, *changes):
+    documents, tables = valid_documents(), valid_tables()
+    apply_all(*changes)(documents, tables)
     write_case(folder / "old", documents, tables)
     return migrate_to_019(folder / "old", folder / "new"), cobre.load_case(folder / "new")
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from validation_case import problems_after, sound_documents, sound_tables, write_case
+from validation_case import findings_after, valid_documents, valid_tables, write_case
 
 from cobre.io.case import load_case, load_case_with_findings, read_case
 from cobre.io.case_folder.case_files import MOVED, REQUIRED_JSON, known_files
@@ -15,7 +15,7 @@ from cobre.io.findings import Findings, InvalidCaseError, Layer
 
 @pytest.fixture
 def folder(tmp_path):
-    write_case(tmp_path, sound_documents(), sound_tables())
+    write_case(tmp_path, valid_documents(), valid_tables())
     return tmp_path
 
 
@@ -31,7 +31,7 @@ def only_error(folder):
     return problems.errors[0]
 
 
-def test_sound_case_has_every_file_of_the_format_but_alternatives(folder):
+def test_valid_case_has_every_file_except_alternatives(folder):
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
     alternatives = {name for name in known_files() if "external" in name or "noise_openings" in name}
     assert known_files() - present == alternatives | set(MOVED) | {
@@ -48,7 +48,7 @@ def test_sound_case_loads(folder):
     assert load_case(folder).config == case.config
 
 
-def test_tables_are_what_loads_arrow():
+def test_importing_io_case_does_not_load_pyarrow():
     program = "import sys, cobre.io.case; assert 'pyarrow' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
 
@@ -66,8 +66,8 @@ def test_all_missing_files_are_named_at_once(tmp_path):
     assert [problem.file for problem in problems.errors] == list(REQUIRED_JSON)
 
 
-@pytest.mark.parametrize("name", sorted(sound_documents()))
-def test_truncated_json_file_is_a_problem_of_structure(folder, name):
+@pytest.mark.parametrize("name", sorted(valid_documents()))
+def test_truncated_json_is_structure_error(folder, name):
     text = (folder / name).read_text()
     (folder / name).write_text(text[: len(text) // 2])
     problem = next(problem for problem in read(folder)[1].errors if problem.file == name)
@@ -80,7 +80,7 @@ def test_empty_json_file(folder):
     assert only_error(folder).message == "the file is empty"
 
 
-@pytest.mark.parametrize("name", sorted(sound_tables()))
+@pytest.mark.parametrize("name", sorted(valid_tables()))
 def test_truncated_table_is_a_problem_of_structure(folder, name):
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: len(content) // 2])
@@ -89,7 +89,7 @@ def test_truncated_table_is_a_problem_of_structure(folder, name):
     assert "Parquet" in problems[0].message
 
 
-def test_empty_table(folder):
+def test_empty_table_is_read(folder):
     (folder / "scenarios/load_seasonal_stats.parquet").write_bytes(b"")
     assert only_error(folder).message == "the file is empty"
 
@@ -111,7 +111,7 @@ def test_json_that_is_nested_too_deeply(folder):
 
 
 @pytest.mark.parametrize("number", ["9" * 100_000, "-1e400"])
-def test_number_out_of_range_is_one_error_and_hides_no_other(folder, number):
+def test_out_of_range_number_is_one_error_and_hides_no_others(folder, number):
     text = (folder / "system/thermals.json").read_text()
     wrong = text.replace('"cost_per_mwh":', f'"no_field": 1, "ramp": {number}, "cost_per_mwh":', 1)
     (folder / "system/thermals.json").write_text(wrong)
@@ -130,12 +130,12 @@ def test_trailing_comma_is_named(folder):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_file_that_may_not_be_read(folder):
+def test_unreadable_file_is_reported(folder):
     (folder / "stages.json").chmod(0)
     assert "cannot be read" in only_error(folder).message
 
 
-def test_folder_in_the_place_of_a_file(folder):
+def test_directory_instead_of_file_is_reported(folder):
     (folder / "stages.json").unlink()
     (folder / "stages.json").mkdir()
     assert "cannot be read" in only_error(folder).message
@@ -149,7 +149,7 @@ def test_folder_in_the_place_of_a_table(folder):
 
 
 @pytest.mark.parametrize("name", sorted(MOVED))
-def test_file_that_moved_names_its_successor(folder, name):
+def test_error_for_moved_file_names_new_path(folder, name):
     (folder / name).write_text("{}")
     problem = only_error(folder)
     assert problem.file == name
@@ -206,7 +206,7 @@ def test_warnings_come_with_the_case(folder):
 
 
 def test_error_for_an_old_key_names_its_replacement(tmp_path):
-    problems = problems_after(
+    problems = findings_after(
         tmp_path, lambda documents, tables: documents["stages.json"]["stages"][0].update(num_scenarios=3)
     )
     assert [str(problem) for problem in problems.errors] == [
@@ -215,10 +215,10 @@ def test_error_for_an_old_key_names_its_replacement(tmp_path):
 
 
 def test_dollar_schema_is_allowed_at_the_root_of_every_file(tmp_path):
-    documents = sound_documents()
+    documents = valid_documents()
     for content in documents.values():
         content["$schema"] = "https://example.org/schema.json"
-    write_case(tmp_path, documents, sound_tables())
+    write_case(tmp_path, documents, valid_tables())
     case, problems = read(tmp_path)
     assert case is not None, [str(problem) for problem in problems]
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from shuffled_case import same
-from validation_case import sound_documents, sound_tables, write_case
+from validation_case import valid_documents, valid_tables, write_case
 
 from cobre.io.case import load_case
 
@@ -24,7 +24,7 @@ ARRAYS = {
 
 @pytest.mark.parametrize("seed", range(3))
 def test_shuffled_files_give_the_same_case(tmp_path, seed):
-    documents, tables = sound_documents(), sound_tables()
+    documents, tables = valid_documents(), valid_tables()
     (tmp_path / "a").mkdir()
     write_case(tmp_path / "a" / "case", documents, tables)
     shuffle = random.Random(seed).shuffle
@@ -44,19 +44,19 @@ def test_shuffled_files_give_the_same_case(tmp_path, seed):
 
 
 def test_entities_are_sorted_by_date_then_id(tmp_path):
-    documents = sound_documents()
+    documents = valid_documents()
     buses = documents["system/buses.json"]["buses"]
     buses[0]["operational_start_date"] = "2024-01-02"
-    write_case(tmp_path, documents, sound_tables())
+    write_case(tmp_path, documents, valid_tables())
     assert [bus.id for bus in load_case(tmp_path).system.buses] == [1, 0]
 
 
 def test_correlation_matrix_follows_its_entities(tmp_path):
-    documents = sound_documents()
+    documents = valid_documents()
     group = documents["scenarios/correlation.json"]["profiles"]["default"]["correlation_groups"][0]
     group["entities"] = group["entities"][::-1]
     group["matrix"] = [row[::-1] for row in group["matrix"][::-1]]
-    write_case(tmp_path / "a", documents, sound_tables())
-    write_case(tmp_path / "b", sound_documents(), sound_tables())
+    write_case(tmp_path / "a", documents, valid_tables())
+    write_case(tmp_path / "b", valid_documents(), valid_tables())
     turned, straight = (load_case(tmp_path / name).scenarios.correlation for name in "ab")
     assert same(turned, straight)

@@ -13,7 +13,7 @@ FOLDERS = sorted(path.parent for place in (EXAMPLES, CASES) for path in place.gl
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_every_case_loads_and_has_numbers(folder):
+def test_every_published_case_loads(folder):
     case, _ = load_case_with_findings(folder)
     study = resolve(case)
     assert len(study.stages) == len(case.horizon.stages)

@@ -6,7 +6,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from validation_case import drop, problems_after, put, sound_documents, together, write_case
+from validation_case import apply_all, drop, findings_after, put, valid_documents, write_case
 
 from cobre.io.case import read_case
 from cobre.io.findings import Findings, Layer
@@ -40,9 +40,9 @@ def read_with(folder, name, content):
     return read_case(folder, problems), problems
 
 
-@pytest.mark.parametrize("name", sorted(sound_documents()))
-def test_value_of_the_wrong_kind_is_found_wherever_it_is(tmp_path, name):
-    documents = sound_documents()
+@pytest.mark.parametrize("name", sorted(valid_documents()))
+def test_wrong_types_are_reported_in_every_field(tmp_path, name):
+    documents = valid_documents()
     write_case(tmp_path, documents, {})
     for way in paths(documents[name]):
         case, problems = read_with(tmp_path, name, replaced(documents[name], way, {"surprise": [1]}))
@@ -53,9 +53,9 @@ def test_value_of_the_wrong_kind_is_found_wherever_it_is(tmp_path, name):
         assert not any(word in text for word in FOREIGN_WORDS for text in texts), texts
 
 
-@pytest.mark.parametrize("name", sorted(sound_documents()))
-def test_unknown_key_is_found_wherever_it_is(tmp_path, name):
-    documents = sound_documents()
+@pytest.mark.parametrize("name", sorted(valid_documents()))
+def test_unknown_keys_are_reported_in_every_object(tmp_path, name):
+    documents = valid_documents()
     write_case(tmp_path, documents, {})
     objects = [()] + [way for way in paths(documents[name]) if isinstance(value_at(documents[name], way), dict)]
     for way in objects:
@@ -77,8 +77,8 @@ def value_at(node, way):
 @pytest.mark.parametrize("name", ["config.json", "stages.json", "penalties.json", "system/hydros.json"])
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_json_document_raises_an_exception(tmp_path, name, data):
-    documents = sound_documents()
+def test_random_json_documents_raise_nothing(tmp_path, name, data):
+    documents = valid_documents()
     if not (tmp_path / name).exists():
         write_case(tmp_path, documents, {})
     way = data.draw(st.sampled_from(list(paths(documents[name]))))
@@ -91,7 +91,7 @@ def test_no_json_document_raises_an_exception(tmp_path, name, data):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "text"),
+    ("corrupt", "text"),
     [
         (
             put("system/hydros.json:hydros.1.reservoir.max_storage_hm3", "lots"),
@@ -144,7 +144,10 @@ def test_no_json_document_raises_an_exception(tmp_path, name, data):
             "training.stopping_rules[0]: `type` is 'patience' (expected one of iteration_limit, time_limit,",
         ),
         (put("config.json:training.selection", {}), "training.selection: has no `method`"),
-        (put("stages.json:stages.0.risk_measure", "fear"), "stage 0, risk_measure: is 'fear' (expected expectation)"),
+        (
+            put("stages.json:stages.0.risk_measure", "fear"),
+            "stage 0, risk_measure: is 'fear' (expected expectation)",
+        ),
         (
             put("stages.json:stages.0.risk_measure", {"cvar": {"alpha": 0.5}}),
             "stage 0, risk_measure.cvar.lambda: is missing",
@@ -181,18 +184,21 @@ def test_no_json_document_raises_an_exception(tmp_path, name, data):
         ),
     ],
 )
-def test_schema_errors(tmp_path, spoil, text):
-    problems = problems_after(tmp_path, spoil)
+def test_schema_violations_are_reported(tmp_path, corrupt, text):
+    problems = findings_after(tmp_path, corrupt)
     assert any(text in str(problem) for problem in problems.errors), [str(problem) for problem in problems.errors]
     assert all(problem.layer is Layer.SCHEMA for problem in problems.errors)
 
 
 @pytest.mark.parametrize(
-    ("spoil", "text"),
+    ("corrupt", "text"),
     [
         (put("system/buses.json:buses.1.id", 0), "bus 0, id: is used 2 times"),
         (put("system/hydros.json:hydros.1.id", 0), "hydro 0, id: is used 2 times"),
-        (put("system/hydros.json:hydros.0.unit_groups.1.id", 0), "hydro 0 (H0), unit group 0, id: is used 2 times"),
+        (
+            put("system/hydros.json:hydros.0.unit_groups.1.id", 0),
+            "hydro 0 (H0), unit group 0, id: is used 2 times",
+        ),
         (put("stages.json:stages.1.id", 0), "stage 0, id: is used 2 times"),
         (put("stages.json:stages.0.blocks.1.id", 0), "stage 0, block 0, id: is used 2 times"),
         (put("stages.json:season_definitions.seasons.1.id", 0), "season 0, id: is used 2 times"),
@@ -210,8 +216,8 @@ def test_schema_errors(tmp_path, spoil, text):
         ),
     ],
 )
-def test_ids_are_given_once(tmp_path, spoil, text):
-    problems = problems_after(tmp_path, spoil)
+def test_duplicate_ids_are_reported(tmp_path, corrupt, text):
+    problems = findings_after(tmp_path, corrupt)
     assert any(text in str(problem) for problem in problems.errors), [str(problem) for problem in problems.errors]
 
 
@@ -225,22 +231,22 @@ NOT_MODELLED = [
 ]
 
 
-@pytest.mark.parametrize(("spoil", "field"), NOT_MODELLED)
-def test_features_not_modelled_are_refused_with_a_remedy(tmp_path, spoil, field):
-    problems = problems_after(tmp_path, spoil)
+@pytest.mark.parametrize(("corrupt", "field"), NOT_MODELLED)
+def test_unmodelled_features_are_rejected_with_remedy(tmp_path, corrupt, field):
+    problems = findings_after(tmp_path, corrupt)
     found = [problem for problem in problems.errors if problem.field == field]
     assert found, [str(problem) for problem in problems.errors]
     assert found[0].advice
 
 
 def test_weekly_seasons_and_short_stages_are_fine_without_lags(tmp_path):
-    spoil = together(
+    corrupt = apply_all(
         put("stages.json:season_definitions.cycle_type", "custom"),
         drop("scenarios/inflow_ar_coefficients.parquet"),
         drop("scenarios/inflow_history.parquet"),
         put("stages.json:stages.2.end_date", "2024-03-20"),
     )
-    problems = problems_after(tmp_path, spoil)
+    problems = findings_after(tmp_path, corrupt)
     assert not [
         problem for problem in problems.errors if "not modelled" in problem.message or "lags" in problem.message
     ]

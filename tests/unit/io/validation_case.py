@@ -1,4 +1,4 @@
-"""A small case that uses every file, to be spoilt at one place at a time."""
+"""Valid case that uses every file; tests corrupt one value at a time."""
 
 from datetime import date
 
@@ -51,7 +51,7 @@ def fpha(source):
     return {"start_stage_id": 0, "end_stage_id": None, "model": "fpha", "fpha_config": {"source": source}}
 
 
-def sound_documents():
+def valid_documents():
     """Return all JSON files by name."""
     constant = {"start_stage_id": 0, "model": "constant_productivity", "productivity_mw_per_m3s": 0.8}
     ranges = {0: constant, 1: fpha("precomputed"), 2: fpha("computed")}
@@ -184,11 +184,11 @@ def sound_documents():
 
 def by_entity_and_stage(column, ids, stages=range(3), **values):
     pairs = [(id_, stage_id) for id_ in ids for stage_id in stages]
-    columns = {column: [pair[0] for pair in pairs], "stage_id": [pair[1] for pair in pairs]}
-    return columns | {name: [value] * len(pairs) for name, value in values.items()}
+    put_columns = {column: [pair[0] for pair in pairs], "stage_id": [pair[1] for pair in pairs]}
+    return put_columns | {name: [value] * len(pairs) for name, value in values.items()}
 
 
-def sound_tables():
+def valid_tables():
     """Return all Parquet files by name; columns are lists."""
     history = {"hydro_id": [0, 0], "start_date": [date(2020, 1, 1), date(2020, 2, 1)]}
     history |= {"end_date": [date(2020, 2, 1), date(2020, 3, 1)], "value_m3s": [10.0, 11.0]}
@@ -269,22 +269,22 @@ def sound_tables():
 
 def write_case(folder, documents, tables):
     """Write all files; tables are lists by column, by name with the suffix."""
-    write_files(folder, documents, {name.removesuffix(".parquet"): columns for name, columns in tables.items()})
+    write_files(folder, documents, {name.removesuffix(".parquet"): put_columns for name, put_columns in tables.items()})
 
 
-def problems_after(folder, spoil):
-    """Return the findings of the valid case after `spoil(documents, tables)`."""
-    documents, tables = sound_documents(), sound_tables()
-    spoil(documents, tables)
+def findings_after(folder, corrupt):
+    """Return the findings of the valid case after `corrupt(documents, tables)`."""
+    documents, tables = valid_documents(), valid_tables()
+    corrupt(documents, tables)
     write_case(folder, documents, tables)
     problems = Findings()
     read_case(folder, problems)
     return problems
 
 
-def check_senseless(folder, spoil, words):
-    """Assert that the spoilt case has errors of meaning only, one with these words, and that all say what is valid."""
-    problems = problems_after(folder, spoil)
+def assert_semantic_error(folder, corrupt, words):
+    """Assert that all errors are semantic and have an expectation or a remedy, and that one has these words."""
+    problems = findings_after(folder, corrupt)
     texts = [str(problem) for problem in problems.errors]
     assert any(words in text for text in texts), texts
     assert {problem.layer for problem in problems.errors} == {Layer.MEANING}
@@ -292,48 +292,48 @@ def check_senseless(folder, spoil, words):
 
 
 def put(path, value):
-    """Return a spoiler that sets `file:key.0.key` to a value."""
+    """Return a change that sets `file:key.0.key` to a value."""
     file, keys = path.split(":")
 
-    def spoil(documents, tables):
+    def corrupt(documents, tables):
         node = documents[file]
         *way, last = [int(key) if key.isdigit() else key for key in keys.split(".")]
         for key in way:
             node = node[key]
         node[last] = value
 
-    return spoil
+    return corrupt
 
 
 def drop(path):
-    """Return a spoiler that removes a key or a whole file."""
+    """Return a change that removes a key or a whole file."""
     file, _, key = path.partition(":")
 
-    def spoil(documents, tables):
+    def corrupt(documents, tables):
         if not key:
             documents.pop(file, None)
             tables.pop(file, None)
         else:
             del documents[file][key]
 
-    return spoil
+    return corrupt
 
 
-def columns(file, **values):
-    """Return a spoiler that sets columns of a table; `file` without folder and ending names one of the valid tables."""
+def put_columns(file, **values):
+    """Return a change that sets columns of a table; `file` without folder and ending names one of the valid tables."""
 
-    def spoil(documents, tables):
+    def corrupt(documents, tables):
         name = next((name for name in tables if name.endswith(f"/{file}.parquet")), f"scenarios/{file}.parquet")
         tables.setdefault(name, {}).update(values)
 
-    return spoil
+    return corrupt
 
 
-def together(*spoilers):
-    """Combine several spoilers into one."""
+def apply_all(*changes):
+    """Combine several changes into one."""
 
-    def spoil(documents, tables):
-        for each in spoilers:
-            each(documents, tables)
+    def corrupt(documents, tables):
+        for change in changes:
+            change(documents, tables)
 
-    return spoil
+    return corrupt

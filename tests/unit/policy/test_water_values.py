@@ -11,7 +11,7 @@ def hydros(rows):
     return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
 
 
-def test_value_of_a_stage_is_that_of_its_last_block():
+def test_stage_water_value_is_that_of_last_block():
     found = simulated_water_values(hydros([(0, 0, 1, 7, 30.0), (0, 0, 0, 7, 10.0)]))
     assert found.to_pylist() == [
         {
@@ -25,7 +25,7 @@ def test_value_of_a_stage_is_that_of_its_last_block():
     ]
 
 
-def test_scenarios_are_summed_up_by_stage_and_reservoir():
+def test_water_values_are_averaged_by_stage_and_reservoir():
     rows = [
         (scenario, stage, 0, hydro, 100.0 * stage + 10.0 * hydro + scenario)
         for scenario in range(3)

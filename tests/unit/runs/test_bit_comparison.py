@@ -41,7 +41,7 @@ def other(original, tmp_path):
     return shutil.copytree(original, tmp_path / "other")
 
 
-def up(value):
+def next_float(value):
     """Return the next larger float."""
     return math.nextafter(value, math.inf)
 
@@ -51,7 +51,7 @@ def change_policy(output, change):
     write_policy(path, change(read_policy(path)))
 
 
-def change_cut(output, stage, cut, component, change=up):
+def change_cut(output, stage, cut, component, change=next_float):
     """Change a number of a cut. component: None is the intercept."""
 
     def changed(policy):
@@ -74,7 +74,7 @@ def change_table(output, part, name, change):
     write_results(folder, tables, read_manifest(folder)["run"])
 
 
-def change_value(output, part, name, row, column, change=up):
+def change_value(output, part, name, row, column, change=next_float):
     def changed(table):
         values = table.column(column).to_pylist()
         values[row] = change(values[row])
@@ -90,7 +90,7 @@ def test_copies_are_identical(original, other):
     assert comparison.digests[0] == comparison.digests[1]
 
 
-def test_time_and_compression_do_not_matter(original, other):
+def test_time_and_compression_are_ignored(original, other):
     """Only results count: when and by whom they were made, and how they are stored, does not."""
     path = other / "summary.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"training_seconds": 1e9, "workers": []}))
@@ -98,23 +98,23 @@ def test_time_and_compression_do_not_matter(original, other):
     assert compare_runs(original, other).is_identical
 
 
-def test_cut_in_its_last_bit(original, other):
+def test_last_bit_of_cut_is_detected(original, other):
     change_cut(other, stage=4, cut=6, component=1)
     found = compare_runs(original, other).difference
     assert found.part == "cuts"
     assert found.location == {"iteration": 2, "stage": 4, "cut": 6, "forward pass": 2, "component": "storage:1"}
-    assert found.second == up(found.first)
+    assert found.second == next_float(found.first)
     assert found.first.hex() in str(found) and found.second.hex() in str(found)
     assert repr(found.first) in str(found)
 
 
-def test_intercept(original, other):
+def test_intercept_difference_is_reported(original, other):
     change_cut(other, stage=0, cut=0, component=None)
     location = compare_runs(original, other).difference.location
     assert (location["iteration"], location["component"]) == (1, "intercept")
 
 
-def test_first_in_time_is_named(original, other):
+def test_first_difference_in_time_is_reported(original, other):
     """Cuts are made from the last stage to the first, iteration after iteration, before the lower bound."""
     change_cut(other, stage=2, cut=9, component=0)  # iteration 3
     change_cut(other, stage=3, cut=5, component=0)  # iteration 2
@@ -125,14 +125,14 @@ def test_first_in_time_is_named(original, other):
 
 
 @pytest.mark.parametrize("column", ["upper_bound", "lower_bound"])
-def test_bounds(original, other, column):
+def test_bound_difference_is_reported(original, other, column):
     change_value(other, "training", "convergence", 1, column)
     found = compare_runs(original, other).difference
     assert (found.part, found.location) == ("bounds", {"iteration": 2, "column": column})
-    assert found.second == up(found.first)
+    assert found.second == next_float(found.first)
 
 
-def test_times_are_not_compared(original, other):
+def test_times_are_ignored(original, other):
     change_value(other, "training", "convergence", 1, "backward_us_per_pivot")
     assert compare_runs(original, other).is_identical
 
@@ -149,7 +149,7 @@ def test_paths_of_an_iteration_come_before_its_cuts(original, other):
     assert compare_runs(original, other).difference.location == {"iteration": 2, "column": "upper_bound"}
 
 
-def test_active_flag_of_a_cut(original, other):
+def test_active_flag_difference_is_reported(original, other):
     def changed(policy):
         flags = policy.stages[1].is_active.copy()
         flags[3] ^= 1
@@ -163,7 +163,7 @@ def test_active_flag_of_a_cut(original, other):
     assert (found.first, found.second) == (1, 0)
 
 
-def test_simulated_number(original, other):
+def test_simulated_difference_is_reported(original, other):
     table = read_results(original / "simulation")["hydros"]
     change_value(other, "simulation", "hydros", 5, "storage_final_hm3")
     found = compare_runs(original, other).difference
@@ -174,7 +174,7 @@ def test_simulated_number(original, other):
     assert found.location["hydro_id"] == table.column("hydro_id")[5].as_py()
 
 
-def test_zero_is_not_minus_zero(original, other):
+def test_zero_differs_from_minus_zero(original, other):
     table = read_results(original / "simulation")["hydros"]
     values = table.column("spillage_m3s").to_numpy()
     row = int(np.nonzero(values == 0.0)[0][0])
@@ -194,7 +194,7 @@ def test_not_a_number_equals_itself(original, other, tmp_path):
     assert found.as_dict()["second"] == {"value": None, "hex": "nan:7ff8000000000000"}
 
 
-def test_missing_table(original, other):
+def test_missing_table_is_reported(original, other):
     tables = read_results(other / "simulation")
     del tables["buses"]
     write_results(other / "simulation", tables, read_manifest(other / "simulation")["run"])
@@ -203,7 +203,7 @@ def test_missing_table(original, other):
     assert "there and nothing" in str(found)
 
 
-def test_fewer_rows(original, other):
+def test_missing_rows_are_reported(original, other):
     change_table(other, "simulation", "costs", lambda table: table[:-2])
     found = compare_runs(original, other).difference
     assert found.location == {"table": "costs", "entry": "number of rows"}
@@ -217,33 +217,33 @@ def test_fewer_iterations_are_the_difference_when_all_others_agree(original, tmp
     assert any("stopping_rules" in note for note in comparison.notes)
 
 
-def test_metadata(original, other):
+def test_metadata_difference_is_reported(original, other):
     change_policy(other, lambda policy: replace(policy, metadata=replace(policy.metadata, seeds={"tree_seed": 7})))
     found = compare_runs(original, other).difference
     assert (found.part, found.location, found.first, found.second) == ("policy", {"metadata": "seeds.tree_seed"}, 42, 7)
 
 
-def test_different_states_are_named_first(original, other):
+def test_different_states_are_reported_first(original, other):
     change_cut(other, stage=4, cut=6, component=1)
     renamed = ("storage:0", "storage:9")
     change_policy(other, lambda policy: replace(policy, metadata=replace(policy.metadata, state_names=renamed)))
     assert compare_runs(original, other).difference.location == {"metadata": "state_names"}
 
 
-def test_directory_that_is_no_run(original, tmp_path):
+def test_directory_without_run_raises(original, tmp_path):
     with pytest.raises(IncompleteRunError, match="is not a directory"):
         compare_runs(original, tmp_path / "missing")
     with pytest.raises(IncompleteRunError, match=r"summary\.json is missing"):
         compare_runs(tmp_path, original)
 
 
-def test_run_that_did_not_end(original, other):
+def test_unfinished_run_raises(original, other):
     (other / "summary.json").unlink()
     with pytest.raises(IncompleteRunError, match="the run did not finish"):
         compare_runs(original, other)
 
 
-def test_running_study_is_not_compared(original, other):
+def test_running_study_raises(original, other):
     with output_lock(other), pytest.raises(IncompleteRunError, match="still in progress"):
         compare_runs(original, other)
 
@@ -258,7 +258,7 @@ def test_running_study_is_not_compared(original, other):
         ("policy/policy.bin", "is not a policy file"),
     ],
 )
-def test_damaged_file(original, other, file, words):
+def test_damaged_file_raises(original, other, file, words):
     (other / file).write_bytes(b"damaged")
     with pytest.raises(IncompleteRunError, match=words):
         compare_runs(original, other)
@@ -271,7 +271,7 @@ def test_missing_file(original, other, file):
         compare_runs(original, other)
 
 
-def test_tables_of_another_run_in_the_same_place_are_not_taken_for_this_one(original, other):
+def test_replaced_tables_are_detected(original, other):
     facts = read_manifest(other / "simulation")["run"] | {"digest": "of an earlier run"}
     write_results(other / "simulation", read_results(other / "simulation"), facts)
     with pytest.raises(IncompleteRunError, match=r"belongs to another run than summary\.json"):
@@ -291,7 +291,7 @@ def test_command_reports_identical_runs(original, other):
     ]
 
 
-def test_command_names_the_difference(original, other):
+def test_command_prints_first_difference(original, other):
     change_cut(other, stage=4, cut=6, component=1)
     done = compare(original, other)
     assert done.exit_code == 1
@@ -309,14 +309,14 @@ def test_command_prints_json(original, other):
     assert float.fromhex(found["difference"]["first"]["hex"]) == found["difference"]["first"]["value"]
 
 
-def test_command_refuses_what_is_no_run(original, tmp_path):
+def test_command_rejects_directory_without_run(original, tmp_path):
     done = compare(original, tmp_path)
     assert (done.exit_code, done.stdout) == (8, "")
     assert "has no complete results" in done.stderr
 
 
 @pytest.mark.parametrize("file", ["simulation/hydros.parquet", "training/convergence.parquet", "policy/policy.bin"])
-def test_directory_in_the_place_of_a_file(original, other, file):
+def test_directory_instead_of_result_file_raises(original, other, file):
     (other / file).unlink()
     (other / file).mkdir()
     done = compare(original, other)
@@ -325,7 +325,7 @@ def test_directory_in_the_place_of_a_file(original, other, file):
 
 
 @pytest.mark.parametrize("file", ["study.json", "summary.json", "simulation/manifest.json"])
-def test_json_that_is_nested_without_end(original, other, file):
+def test_endlessly_nested_json_raises(original, other, file):
     (other / file).write_text('{"a":' * 5000 + "1" + "}" * 5000)
     done = compare(original, other)
     assert done.exit_code == 8
@@ -333,7 +333,7 @@ def test_json_that_is_nested_without_end(original, other, file):
 
 
 def test_row_groups_are_no_difference_and_hide_none(original, other):
-    """Tables are read a row group at a time; how rows are grouped in a file says nothing about results."""
+    """Tables are read a row group at a time; Row groups are ignored: they do not change results.."""
     folder = other / "simulation"
     path, manifest = folder / "hydros.parquet", folder / "manifest.json"
     table = read_results(folder)["hydros"]

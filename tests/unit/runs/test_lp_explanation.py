@@ -42,7 +42,7 @@ def saved(tmp_path):
     return save
 
 
-def test_smallest_contradiction_and_what_is_missing(saved):
+def test_minimal_conflict_and_missing_amount(saved):
     conflict = find_conflict(saved(INFEASIBLE))
     assert conflict.status == "infeasible"
     assert {(limit.name, limit.side, limit.value) for limit in conflict.limits} == {
@@ -53,7 +53,7 @@ def test_smallest_contradiction_and_what_is_missing(saved):
     assert [(limit.name, limit.value) for limit in conflict.violations] == [("power_balance[0,0]", pytest.approx(30.0))]
 
 
-def test_it_is_explained_without_any_other_file(saved):
+def test_lp_is_explained_without_other_files(saved):
     text = str(explain_failure(saved(INFEASIBLE)))
     assert "power balance of bus number 0 in block 0: supply meets a load of 100 MW" in text
     assert "generation of thermal number 1 in block 0: at most 40 MW" in text
@@ -67,13 +67,13 @@ def test_unbounded_column_is_named(saved):
     assert "negative costs" in explanation.advice[0]
 
 
-def test_lp_that_is_solved_now_is_reported(saved):
+def test_solvable_lp_is_reported(saved):
     explanation = explain_failure(saved(INFEASIBLE.replace("100.0", "50.0")))
     assert "is solved from scratch now" in explanation.headline
     assert explanation.contradiction == ()
 
 
-def test_file_that_is_no_lp_is_refused(saved):
+def test_non_lp_file_raises(saved):
     path = saved("this is not an LP\n")
     with pytest.raises(UnreadableLpError):
         find_conflict(path)

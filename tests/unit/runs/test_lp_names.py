@@ -53,11 +53,11 @@ def test_entities_have_their_names():
     assert WORDS.row("generic_3_keep some water").words == "generic constraint keep some water"
 
 
-def test_without_names_there_are_numbers():
+def test_entities_without_names_have_numbers():
     assert Dictionary({}, ()).column("thermal[4,0]").entity == "thermal number 4"
 
 
-def test_unknown_names_are_left_as_they_are():
+def test_unknown_names_are_unchanged():
     assert WORDS.column("c17").words == "c17"
 
 

@@ -31,13 +31,13 @@ def _view(*events):
     return view
 
 
-def test_first_iteration_tells_how_long_the_study_takes():
+def test_first_iteration_estimates_duration_of_study():
     view = _view(STARTED, TRAINING, HALF_DONE)
     assert view.seconds_left == pytest.approx(30.0 + 9 * 60.0)
     assert view.progress_in_words == "iteration 1: backward pass, stage 7; 500 of 1,000 LPs (50 %)"
 
 
-def test_iteration_that_is_done_ends_its_progress():
+def test_finished_iteration_clears_progress():
     view = _view(STARTED, TRAINING, HALF_DONE, _iteration(1, 160.0))
     assert view.progress is None
     assert view.progress_in_words == ""
@@ -50,13 +50,13 @@ def test_time_left_counts_down_inside_an_iteration():
     assert _view(*before, inside).seconds_left == pytest.approx(8 * 60.0 - 30.0)
 
 
-def test_tree_reports_how_many_lps_it_has_solved():
+def test_tree_progress_counts_solved_lps():
     event = {"event": "progress", "time": 1.0, "iteration": 2, "elapsed_s": 1.0, "solves": 70, "solves_per_s": 70.0}
     assert _view(STARTED, TRAINING, event).progress_in_words == "iteration 2: 70 LPs"
 
 
 @pytest.mark.parametrize("damage", [{"solves": "many"}, {"total_solves": None}, {"pass": 3}, {"iteration": None}])
-def test_strange_events_are_no_failure(damage):
+def test_unexpected_events_are_ignored(damage):
     view = _view(STARTED, TRAINING, HALF_DONE | damage)
     assert isinstance(view.progress_in_words, str)
     assert view.seconds_left is None or view.seconds_left >= 0

@@ -23,19 +23,19 @@ def bounds(view):
     return [event["lower_bound"] for event in view.iterations]
 
 
-def test_resumed_run_replaces_what_it_does_again():
+def test_resumed_run_replaces_repeated_iterations():
     assert bounds(view_of(FIRST + RESUMED)) == [1.0, 2.0, 30.0, 40.0, 50.0]
 
 
-def test_run_that_was_resumed_and_killed_early_has_no_iterations_after_its_last():
+def test_run_resumed_and_killed_early_has_only_stored_iterations():
     assert bounds(view_of(FIRST + RESUMED[:2])) == [1.0, 2.0, 30.0]
 
 
-def test_new_run_forgets_those_before_it():
+def test_new_run_replaces_earlier_runs():
     assert bounds(view_of(FIRST + RESUMED + ANEW)) == [100.0]
 
 
-def test_how_an_earlier_start_ended_is_forgotten():
+def test_end_of_earlier_start_is_dropped():
     ends = [new_event("training_finished", stop_kind="signal"), new_event("run_finished")]
     view = view_of(FIRST + ends + RESUMED)
     assert view.trained is None
@@ -47,7 +47,7 @@ def test_iterations_without_a_whole_number_are_left_out(number):
     assert bounds(view_of([*FIRST, iteration(number, 9.0)])) == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_loads_count_from_the_last_start_on():
+def test_loads_are_counted_from_last_start():
     first = [FIRST[0], iteration(1, 1.0, [[9.0, 1.0], [5.0, 5.0]])]
     resumed = [RESUMED[0], iteration(2, 2.0, [[1.0, 1.0], [2.0, 0.0]]), iteration(3, 3.0, [[1.0, 1.0], [2.0, 0.0]])]
     loads = view_of(first + resumed).loads
@@ -55,7 +55,7 @@ def test_loads_count_from_the_last_start_on():
     assert [total.busy_share for total in loads] == [0.5, 1.0]
 
 
-def test_log_file_says_what_its_events_say(tmp_path):
+def test_log_equals_event_stream(tmp_path):
     log = EventLog(tmp_path, append=False)
     for event in FIRST + RESUMED:
         log.emit(event)
@@ -65,7 +65,7 @@ def test_log_file_says_what_its_events_say(tmp_path):
     assert damaged == []
 
 
-def test_damaged_lines_are_numbered_and_a_last_line_that_is_being_written_is_not_damaged(tmp_path):
+def test_damaged_lines_are_numbered_except_incomplete_last_line(tmp_path):
     path = tmp_path / EVENT_FILE
     path.write_text(f'{json.dumps(FIRST[0])}\nnoise\n\n[1]\n{json.dumps(FIRST[1])}\n{{"event": "iter')
     view, damaged = read_view(path)
@@ -73,13 +73,13 @@ def test_damaged_lines_are_numbered_and_a_last_line_that_is_being_written_is_not
     assert damaged == [2, 4]
 
 
-def test_last_line_without_its_end_counts_when_it_is_whole(tmp_path):
+def test_complete_last_line_without_newline_is_read(tmp_path):
     path = tmp_path / EVENT_FILE
     path.write_text(f"{json.dumps(FIRST[0])}\n{json.dumps(FIRST[1])}")
     assert bounds(read_view(path)[0]) == [1.0]
 
 
-def test_no_log_is_a_run_that_has_not_started(tmp_path):
+def test_missing_log_is_a_run_not_started(tmp_path):
     view, damaged = read_view(tmp_path / EVENT_FILE)
     assert (view.iterations, view.started, damaged) == ([], {}, [])
 
@@ -92,18 +92,18 @@ GOES_ON = {
 }
 
 
-def test_who_has_not_seen_earlier_iterations_gets_them_when_training_is_resumed():
+def test_resume_event_replays_earlier_iterations():
     begun = [new_event("run_started", is_resumed=True) | {"time": 999_995.0}, new_event("phase", name="training")]
     view = view_of([*begun, GOES_ON, iteration(3, 30.0)])
     assert bounds(view) == [1.0, 2.0, 30.0]
     assert view.resumed["iteration"] == 2
 
 
-def test_iterations_after_the_checkpoint_are_gone_at_once():
+def test_resume_drops_iterations_after_checkpoint():
     assert bounds(view_of([*FIRST, RESUMED[0], GOES_ON])) == [1.0, 2.0]
 
 
-def test_break_before_a_resume_is_no_work():
+def test_pause_before_resume_is_not_counted():
     """Two iterations of ten seconds each after a break of days: 80 s are left for eight."""
     view = view_of([iteration(1, 1.0) | {"time": 0.0}])
     begun = 500_000.0

@@ -27,17 +27,17 @@ RECORD = IterationRecord(
 )
 
 
-def test_event_has_a_kind_and_a_time():
+def test_event_has_kind_and_time():
     event = new_event("warning", message="x")
     assert event["event"] == "warning"
     assert event["time"] > 1.6e9
 
 
-def test_fact_may_be_called_kind():
+def test_payload_may_have_field_named_kind():
     assert new_event("run_failed", kind="ValueError")["kind"] == "ValueError"
 
 
-def test_gap_is_that_to_the_cost_of_the_policy():
+def test_gap_refers_to_policy_cost():
     """Without that cost the gap is that to the mean of sampled paths, which bounds nothing under a risk measure."""
     known = replace(RECORD, policy_cost=PolicyCost(1.25, 0.125, paths=8))
     for is_risk_averse in (False, True):
@@ -64,7 +64,7 @@ def test_event_is_one_line_for_any_text():
     assert "\n" not in encode(new_event("warning", message="one\ntwo\u2028three"))
 
 
-def test_numbers_come_back_to_the_last_bit(tmp_path):
+def test_floats_round_trip_exactly(tmp_path):
     with_digits = 0.1 + 0.2
     log = EventLog(tmp_path, append=False)
     log.emit(new_event("iteration", lower_bound=with_digits))
@@ -72,7 +72,7 @@ def test_numbers_come_back_to_the_last_bit(tmp_path):
     log.close()
 
 
-def test_events_are_flushed_at_once(tmp_path):
+def test_events_are_flushed_immediately(tmp_path):
     log = EventLog(tmp_path, append=False)
     for number in range(3):
         log.emit(new_event("phase", name=str(number)))
@@ -89,7 +89,7 @@ def test_resumed_run_appends_to_its_events_and_a_new_run_replaces_them(tmp_path,
     assert [event["event"] for event in read_events(tmp_path)] == expected
 
 
-def test_line_that_is_being_written_is_left_for_later(tmp_path):
+def test_incomplete_line_is_read_later(tmp_path):
     path = tmp_path / EVENT_FILE
     path.write_text('{"event":"a"}\n{"event":"b"')
     assert [event["event"] for event in read_events(tmp_path)] == ["a"]

@@ -19,7 +19,7 @@ HERE = LastActivity(None, 0.0)
         ({"has_failed": False}, RunState.KILLED),
     ],
 )
-def test_state_by_the_events_of_the_run(tmp_path, log, state):
+def test_state_follows_events(tmp_path, log, state):
     assert state_of(tmp_path, HERE, **log) is state
 
 
@@ -43,5 +43,5 @@ def test_run_that_holds_its_lock_is_running(tmp_path):
     assert state_of(tmp_path, HERE, has_failed=False) is RunState.KILLED
 
 
-def test_labels_of_states():
+def test_states_have_labels():
     assert [state.words for state in RunState] == ["running", "finished", "stopped", "failed", "ended unexpectedly"]

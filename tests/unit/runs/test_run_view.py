@@ -20,7 +20,7 @@ def viewed(*events):
     return view
 
 
-def test_run_in_training():
+def test_view_of_training_run():
     view = viewed(*training(10))
     assert view.phase == "training"
     assert view.iteration_limit == 20
@@ -48,7 +48,7 @@ def test_resumed_run_keeps_the_iterations_before_its_checkpoint():
     assert [(total.busy_s, total.waiting_s) for total in view.loads] == [pytest.approx((1.8, 0.2))] * 2
 
 
-def test_stored_policy_that_is_simulated():
+def test_view_of_simulated_stored_policy():
     simulated = {
         "event": "simulation_finished",
         "time": START + 3.0,
@@ -76,22 +76,22 @@ def test_stopped_and_finished_runs_have_different_states(tmp_path, kind, status)
     assert view.state(tmp_path) is status
 
 
-def test_before_the_first_iteration():
+def test_view_before_first_iteration_is_empty():
     assert viewed(started(), phase("training")).no_bounds_reason == "no iteration yet"
     failed = {"event": "run_failed", "time": START, "error": "x", "kind": "y"}
     assert viewed(started(), phase("training"), failed).no_bounds_reason == "no iteration finished"
     assert not viewed(*training(3), phase("simulation")).is_simulation_only
 
 
-def test_new_run_begins_anew():
+def test_new_run_resets_view():
     assert viewed(*training(12), started()).iterations == []
 
 
-def test_bounds_that_are_not_there_are_none():
+def test_missing_bounds_are_none():
     assert viewed(started(), iteration(1, lower_bound=None)).series("lower_bound") == [None]
 
 
-def test_unknown_events_change_nothing():
+def test_unknown_events_are_ignored():
     assert viewed(*training(2), {"event": "aurora", "time": START}).last["iteration"] == 2
 
 
@@ -138,7 +138,7 @@ def write(path, *events, end="\n"):
         stream.write("\n".join(json.dumps(event) for event in events) + end)
 
 
-def test_following_reads_whole_lines_once(tmp_path):
+def test_following_reads_complete_lines_once(tmp_path):
     path = tmp_path / "events.jsonl"
     follower = EventFollower(tmp_path)
     write(path, started(), iteration(1))
@@ -156,7 +156,7 @@ def test_partial_lines_of_a_killed_run_are_skipped(tmp_path):
     assert [event["event"] for event in EventFollower(tmp_path).read_new()] == ["phase"]
 
 
-def test_new_run_in_the_same_directory_is_noticed(tmp_path):
+def test_following_detects_new_run_in_same_directory(tmp_path):
     path = tmp_path / "events.jsonl"
     follower = EventFollower(tmp_path)
     write(path, *training(3))
@@ -175,7 +175,7 @@ def test_new_run_in_the_same_directory_is_noticed(tmp_path):
         (lambda folder: folder.mkdir(), "not the --output of a run"),
     ],
 )
-def test_directory_without_events_is_refused(tmp_path, make, words):
+def test_following_directory_without_events_raises(tmp_path, make, words):
     make(tmp_path / "out")
     with pytest.raises(NothingToFollowError, match=words):
         EventFollower(tmp_path / "out").check()

@@ -30,18 +30,18 @@ def run(tmp_path):
     return tmp_path
 
 
-def test_lists_the_tables(run):
+def test_query_lists_tables(run):
     assert set(available_tables(run)) == {"hydros", "costs", "convergence"}
 
 
-def test_all_of_a_table(run):
+def test_query_returns_all_rows(run):
     answer = query_table(run, TableQuery("costs"))
 
     assert answer.rows == ({"scenario_id": 0, "total_cost": 5.0}, {"scenario_id": 1, "total_cost": 7.0})
     assert answer.total == 2
 
 
-def test_some_rows_and_some_columns(run):
+def test_query_selects_rows_and_columns(run):
     query = TableQuery("hydros", columns=["storage_final_hm3"], scenarios=[0], stages=[1], entities=["Lower", 3])
 
     answer = query_table(run, query)
@@ -57,7 +57,7 @@ def test_pages_through_rows_with_the_total(run):
     assert pages[0].as_dict()["names"] == {"hydro_id": {"3": "Upper", "5": "Lower"}}
 
 
-def test_statistics(run):
+def test_query_computes_statistics(run):
     answer = query_table(run, TableQuery("hydros", ["storage_final_hm3"], group_by=["hydro_id"], stages=[0]))
 
     assert answer.rows == (
@@ -71,7 +71,7 @@ def _statistics(hydro, mean, least, most):
     return {"hydro_id": hydro, f"{name}_mean": mean, f"{name}_min": least, f"{name}_max": most}
 
 
-def test_statistics_of_all_numbers(run):
+def test_query_computes_statistics_of_all_numbers(run):
     answer = query_table(run, TableQuery("hydros", group_by=["stage_id"]))
 
     assert len(answer.columns) == 1 + 2 * 3
@@ -89,13 +89,13 @@ def test_bounds_can_be_queried_as_a_table(run):
     assert query_table(run, TableQuery("convergence", ["lower_bound"])).rows[-1] == {"lower_bound": 2.0}
 
 
-def test_bounds_of_a_run_that_was_not_simulated(run):
+def test_bounds_are_queried_without_simulation(run):
     (run / "simulation" / "manifest.json").unlink()
 
     assert set(available_tables(run)) == {"convergence"}
 
 
-def test_without_names_numbers_do(run):
+def test_query_without_names_uses_ids(run):
     (run / "study.json").unlink()
 
     assert query_table(run, TableQuery("hydros", entities=[5])).total == 4
@@ -115,24 +115,24 @@ def test_without_names_numbers_do(run):
         (TableQuery("convergence", ["kind"], group_by=["iteration"]), "text"),
     ],
 )
-def test_error_names_what_cannot_be_answered(run, query, words):
+def test_invalid_query_raises_with_reason(run, query, words):
     with pytest.raises(QueryError, match=words):
         query_table(run, query)
 
 
-def test_run_without_simulation(tmp_path):
+def test_query_without_simulation_raises(tmp_path):
     with pytest.raises(ResultsError, match=r"manifest\.json is missing"):
         query_table(tmp_path, TableQuery("hydros"))
 
 
-def test_damaged_table(run):
+def test_damaged_table_raises(run):
     (run / "simulation" / "hydros.parquet").write_bytes(b"no parquet")
 
     with pytest.raises(ResultsError, match="checksum differs"):
         query_table(run, TableQuery("hydros"))
 
 
-def test_damaged_study_file(run):
+def test_damaged_study_file_raises(run):
     (run / "study.json").write_text("[]")
 
     with pytest.raises(QueryError, match=r"study\.json cannot be read"):

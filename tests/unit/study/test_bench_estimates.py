@@ -45,7 +45,7 @@ def given():
     )
 
 
-def test_one_core_does_everything(given):
+def test_estimate_for_one_core(given):
     found = given.estimate(1)
     assert found.iteration_s == 5 * (6.0 + 16.0) + 0.5
     assert found.training_s == 10 * found.iteration_s
@@ -53,13 +53,13 @@ def test_one_core_does_everything(given):
     assert found.total_s == found.training_s + found.simulation_s
 
 
-def test_largest_share_of_the_paths_decides(given):
+def test_time_follows_largest_share_of_paths(given):
     assert given.estimate(3).iteration_s == 2 * 22.0 + 0.5
     assert given.estimate(4).iteration_s == 2 * 22.0 + 0.5
     assert given.estimate(4).simulation_s == 2 * 6.0
 
 
-def test_more_cores_than_paths_are_of_no_use(given):
+def test_cores_beyond_paths_save_no_time(given):
     assert given.estimate(500).iteration_s == given.estimate(5).iteration_s
 
 
@@ -70,7 +70,7 @@ def test_cores_share_the_blocks_of_a_trial_point(given):
     assert split.estimate(500).iteration_s == 6.0 + 4.0 + 0.5
 
 
-def test_stages_that_were_not_timed_are_taken_as_the_mean(given):
+def test_untimed_stages_are_estimated_by_mean(given):
     assert [cost.stage for cost in given.sampled] == [2]
     assert given.backward_path_s == 16.0
 
@@ -125,13 +125,13 @@ def test_json_has_every_number():
 
 
 @pytest.mark.parametrize("cores", ["0", "1,x", "", "-2", "1.5"])
-def test_cores_that_are_no_numbers(cores):
+def test_invalid_core_counts_raise(cores):
     done = CliRunner().invoke(main, ["bench", str(EXAMPLE), "--cores", cores])
     assert done.exit_code == 2
     assert "expected whole numbers of at least 1" in done.output
 
 
-def test_invalid_case_is_refused(tmp_path):
+def test_invalid_case_raises(tmp_path):
     done = CliRunner().invoke(main, ["bench", str(tmp_path)])
     assert done.exit_code == 3
 
@@ -141,7 +141,7 @@ def test_usual_cores_are_no_more_than_there_is_work_for():
     assert 64 not in usual_cores(32)
 
 
-def test_durations():
+def test_durations_are_formatted():
     assert [duration_rounded(seconds) for seconds in (0.0123, 119.0, 3000.0, 9000.0)] == [
         "0.0123 s",
         "119 s",
@@ -158,7 +158,7 @@ def test_memory_of_cuts_and_states_grows_with_iterations_and_paths(measured):
     assert measured.state_bytes == 0  # this case selects no cuts
 
 
-def test_states_count_where_selection_reads_them():
+def test_states_are_counted_if_selection_reads_them():
     overrides = {"training.cut_selection": {"selection": {"method": "lml1"}}}
     selecting = bench_case(load_case(EXAMPLE, overrides), stages=1, paths=1, rounds=2)
     assert any("of visited states" in line for line in memory(selecting))
@@ -177,7 +177,7 @@ def test_states_count_where_selection_reads_them():
     ],
     ids=["no states", "all iterations", "a window", "exported", "exported, with a window"],
 )
-def test_memory_is_what_training_holds_after_the_last_iteration(iterations, more):
+def test_estimated_memory_equals_memory_after_training(iterations, more):
     settings = {"training.stopping_rules": [{"type": "iteration_limit", "limit": iterations}]} | more
     case = load_case(EXAMPLE, settings)
     study = prepare(case)

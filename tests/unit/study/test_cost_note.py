@@ -19,15 +19,15 @@ def tables(thermal, outflow, deficit=0.0):
     return lambda name, columns: [found[name].slice(row, 1).select(columns) for row in range(2)]
 
 
-def test_plants_that_make_the_cost_need_no_note():
+def test_cost_without_penalties_has_no_note():
     assert cost_note(tables(thermal=60.0, outflow=40.0)) is None
 
 
-def test_penalty_that_dominates_is_named_with_its_plant():
+def test_note_names_dominant_penalty_and_plant():
     note = cost_note(tables(thermal=0.1, outflow=99.9))
     assert note == "99.9 % of the simulated cost is outflow below its minimum at plant 7"
 
 
-def test_several_penalties_are_added_and_the_largest_is_named():
+def test_note_adds_penalties_and_names_largest():
     note = cost_note(tables(thermal=20.0, outflow=30.0, deficit=50.0))
     assert note == "80.0 % of the simulated cost is penalties, 50.0 % deficit at 2 buses, 75 % of it at 0"

@@ -15,7 +15,7 @@ def case_with(scenarios):
     return cobre.changed(cobre.load_case(CASE), settings)
 
 
-def test_more_scenarios_than_the_case_names():
+def test_more_scenarios_than_in_the_case_are_simulated():
     policy = cobre.train(case_with(4), iterations=2, threads=1).policy
     more = cobre.simulate(case_with(4), policy, scenarios=9, threads=1)
     assert len(more.scenario_costs) == 9

@@ -11,40 +11,44 @@ from cobre.study.dataframes import as_pandas, with_names
 
 
 @pytest.fixture(scope="module")
-def trained():
+def training():
     return cobre.train(EXAMPLE, iterations=4, threads=1)
 
 
 @pytest.fixture(scope="module")
-def simulated(trained):
-    return cobre.simulate(EXAMPLE, trained.policy, scenarios=5, threads=1)
+def simulated(training):
+    return cobre.simulate(EXAMPLE, training.policy, scenarios=5, threads=1)
 
 
-def test_html(trained, simulated):
-    assert trained.digest[:16] in trained._repr_html_()
-    assert "<svg" in trained._repr_html_()
+def test_results_have_html(training, simulated):
+    assert training.digest[:16] in training._repr_html_()
+    assert "<svg" in training._repr_html_()
     assert "mean cost" in simulated._repr_html_()
-    assert "<script" not in trained._repr_html_() + simulated._repr_html_()
+    assert "<script" not in training._repr_html_() + simulated._repr_html_()
 
 
-def test_figures(trained, simulated):
-    for figure in (trained.plot_bounds(), simulated.plot_fan("storage"), simulated.plot_fan("water_value", entity=1)):
+def test_results_draw_figures(training, simulated):
+    for figure in (
+        training.plot_bounds(),
+        simulated.plot_fan("storage"),
+        simulated.plot_fan("water_value", entity=1),
+    ):
         assert figure.axes
     with pytest.raises(ValueError, match="'unicorns'"):
         simulated.plot_fan("unicorns")
 
 
-def test_water_values_of_a_policy(trained):
+def test_water_values_of_a_policy(training):
     state = [700.0, 200.0]
-    table = trained.water_values(state)
+    table = training.water_values(state)
     assert table.num_rows == 11 * 2
     rows = [row for row in table.to_pylist() if row["stage_id"] == 4]
-    assert {f"storage:{row['hydro_id']}": row["water_value_per_hm3"] for row in rows} == trained.policy.water_values(
+    assert {f"storage:{row['hydro_id']}": row["water_value_per_hm3"] for row in rows} == training.policy.water_values(
         4, state
     )
     assert min(table["water_value_per_hm3"].to_pylist()) >= 0
     with pytest.raises(ValueError, match="2 entries"):
-        trained.water_values([1.0])
+        training.water_values([1.0])
 
 
 def test_water_values_of_a_simulation(simulated):
@@ -65,16 +69,16 @@ def test_water_values_of_a_simulation(simulated):
         assert row["p50_per_hm3"] == np.percentile(values, 50)
 
 
-def test_arrow(trained, simulated):
-    assert trained.to_arrow().num_rows == 4
+def test_bounds_and_tables_as_arrow(training, simulated):
+    assert training.to_arrow().num_rows == 4
     assert simulated.to_arrow() is simulated.tables["costs"]
     with pytest.raises(KeyError, match="this simulation has"):
         simulated.table("unicorns")
 
 
-def test_pandas(trained, simulated):
+def test_bounds_and_tables_as_pandas(training, simulated):
     pytest.importorskip("pandas")
-    assert trained.to_pandas()["lower_bound"].iloc[-1] == trained.lower_bound
+    assert training.to_pandas()["lower_bound"].iloc[-1] == training.lower_bound
     assert len(simulated.to_pandas("hydros")) == simulated.tables["hydros"].num_rows
 
 
@@ -100,18 +104,18 @@ def test_arrays_have_names_and_dates_along_their_ids(simulated):
     assert "bus_name" not in buses.data_vars
 
 
-def test_ids_without_facts_stay_alone(simulated):
+def test_ids_without_names_are_unlabelled(simulated):
     table = simulated.tables["hydros"]
     assert with_names(table, {}) is table
 
 
-def test_polars(trained, simulated):
+def test_bounds_and_tables_as_polars(training, simulated):
     pytest.importorskip("polars")
-    assert trained.to_polars()["lower_bound"][-1] == trained.lower_bound
+    assert training.to_polars()["lower_bound"][-1] == training.lower_bound
     assert simulated.to_polars("buses").height == simulated.tables["buses"].num_rows
 
 
-def test_library_that_is_missing_is_named(trained, monkeypatch):
+def test_missing_library_error_names_it(training, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ModuleNotFoundError, match="pip install pandas"):
-        as_pandas(trained.bounds)
+        as_pandas(training.bounds)

@@ -32,7 +32,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
         ({"warm_start": 5}, "warm_start must be a policy or the path of one, not 5"),
     ],
 )
-def test_what_train_refuses(arguments, words):
+def test_train_rejects_invalid_arguments(arguments, words):
     with pytest.raises((TypeError, ValueError), match="^" + words.replace(".", r"\.")):
         cobre.train(EXAMPLE, **arguments)
 
@@ -44,12 +44,12 @@ def test_what_train_refuses(arguments, words):
         (None, {}, "policy must be a policy or the path"),
     ],
 )
-def test_what_simulate_refuses(policy, arguments, words):
+def test_simulate_rejects_invalid_arguments(policy, arguments, words):
     with pytest.raises((TypeError, ValueError), match=words):
         cobre.simulate(EXAMPLE, policy, **arguments)
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numpy_numbers_are_accepted():
     result = cobre.train(
         EXAMPLE, iterations=np.int64(2), threads=np.int8(1), num_workers=np.uint16(1), time_limit_s=np.float32(3600)
     )
@@ -87,7 +87,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("values", "words"), WRONG.values(), ids=WRONG)
-def test_changed_case_is_held_to_what_holds_for_files(case, values, words, tmp_path):
+def test_case_object_is_validated_like_files(case, values, words, tmp_path):
     broken = with_fields(case, values)
     for use in (
         lambda: cobre.train(broken, iterations=1),
@@ -99,7 +99,7 @@ def test_changed_case_is_held_to_what_holds_for_files(case, values, words, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def test_changed_case_without_an_end_is_refused(case):
+def test_case_without_stopping_rule_raises(case):
     without_rules = {"config.training.stopping_rules": ()}
     with pytest.raises(cobre.InvalidCaseError, match="no rule of type iteration_limit"):
         cobre.changed(case, without_rules)
@@ -133,33 +133,33 @@ def test_tables_of_a_changed_case_are_checked(case, kind):
         cobre.train(cobre.changed(case, {"scenarios.inflow_seasonal_stats": table}), iterations=1)
 
 
-def test_overrides_and_a_loaded_case_do_not_go_together(case):
+def test_overrides_of_loaded_case_raise(case):
     with pytest.raises(ValueError, match="config_overrides apply when a case is read"):
         cobre.train(case, config_overrides={"training.tree_seed": 1})
 
 
 @pytest.fixture(scope="module")
-def trained(case):
+def train_case(case):
     return cobre.train(case, iterations=1)
 
 
 @pytest.mark.parametrize("ask", ["water_values", "evaluate", "cost_to_go"])
-def test_state_is_one_of_finite_numbers(trained, ask):
-    state = [300.0] * trained.policy.dimension
+def test_infinite_state_raises(train_case, ask):
+    state = [300.0] * train_case.policy.dimension
     state[1] = float("nan")
-    with pytest.raises(ValueError, match=f"state entries must be finite: {trained.policy.state_names[1]} is nan"):
-        getattr(trained.policy, ask)(0, state)
+    with pytest.raises(ValueError, match=f"state entries must be finite: {train_case.policy.state_names[1]} is nan"):
+        getattr(train_case.policy, ask)(0, state)
 
 
-def test_state_has_a_number_for_each_name(trained):
-    state = [float("inf")] * trained.policy.dimension
-    with pytest.raises(ValueError, match=f"{trained.policy.state_names[0]} is inf"):
-        trained.water_values(state)
-    with pytest.raises(ValueError, match=trained.policy.state_names[0]):
-        trained.water_values(state[1:])
+def test_state_of_wrong_length_raises(train_case):
+    state = [float("inf")] * train_case.policy.dimension
+    with pytest.raises(ValueError, match=f"{train_case.policy.state_names[0]} is inf"):
+        train_case.water_values(state)
+    with pytest.raises(ValueError, match=train_case.policy.state_names[0]):
+        train_case.water_values(state[1:])
 
 
-def test_meaningless_numbers_are_refused(tmp_path):
+def test_out_of_range_numbers_raise(tmp_path):
     case = shutil.copytree(EXAMPLE, tmp_path / "case")
     file = case / "penalties.json"
     content = json.loads(file.read_text())
@@ -171,7 +171,7 @@ def test_meaningless_numbers_are_refused(tmp_path):
     assert "between -1e+20 and 1e+20" in str(problem)
 
 
-def test_counts_that_no_memory_holds_are_refused(tmp_path):
+def test_huge_counts_raise(tmp_path):
     case = shutil.copytree(EXAMPLE, tmp_path / "case")
     report = cobre.validate(case, {"training.selection": {"method": "sampled", "forward_passes": 2**63}})
     assert "forward_passes" in str(report.errors[0])

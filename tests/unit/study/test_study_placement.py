@@ -57,12 +57,12 @@ SHM = {"COBRE_SHM_NAME": "cobre-x", "COBRE_SHM_RANK": "1", "COBRE_SHM_SIZE": "2"
         ("auto", 1, SRUN | {"COBRE_COMM_BACKEND": "local"}, Placement("local", 1)),
     ],
 )
-def test_where_a_study_runs(backend, workers, environ, expected):
+def test_placement_by_arguments_and_environment(backend, workers, environ, expected):
     found = choose_placement(WorldRequest(backend, workers), environ)
     assert (found.backend, found.size) == (expected.backend, expected.size)
 
 
-def test_by_default_the_threads_of_this_process_share_the_work():
+def test_default_placement_is_threads_of_this_process():
     assert choose_placement(environ={}) == Placement("local", 1, usable_cores())
 
 
@@ -80,12 +80,12 @@ def test_default_split_has_a_reason(backend, workers, environ, threads_suffice, 
     assert placement.reason == (reason if usable_cores() > 1 else ONE_CORE)
 
 
-def test_split_that_was_asked_for_needs_no_reason():
+def test_requested_split_has_no_reason():
     assert choose_placement(WorldRequest("auto", 2), {}).reason == ""
     assert choose_placement(WorldRequest(threads=2), {}).reason == ""
 
 
-def test_where_threads_do_not_suffice_there_is_a_worker_for_each_core():
+def test_worker_per_core_if_threads_do_not_suffice():
     cores = usable_cores()
     assert choose_placement(environ={}, threads_suffice=False) == Placement("shm" if cores > 1 else "local", cores, 1)
     alone = choose_placement(WorldRequest("local"), {}, threads_suffice=False)
@@ -96,12 +96,12 @@ def outline(**selection):
     return UncheckedConfig({"training": {"selection": selection}})
 
 
-def test_tree_gets_a_worker_for_each_core():
+def test_tree_gets_worker_per_core():
     found = command_placement(WorldRequest(), outline(method="enumerated"), {})
     assert found == choose_placement(environ={}, threads_suffice=False)
 
 
-def test_no_worker_is_started_that_would_only_wait(monkeypatch):
+def test_no_idle_workers_are_started(monkeypatch):
     monkeypatch.setattr("cobre.study.placement.usable_cores", lambda: 4)
     passes = outline(method="sampled", forward_passes=2)
     found = command_placement(WorldRequest("shm"), passes, {})
@@ -113,7 +113,7 @@ def test_no_worker_is_started_that_would_only_wait(monkeypatch):
 
 
 @pytest.mark.parametrize("environ", [{}, {"COBRE_COMM_BACKEND": "shm"}])
-def test_backend_for_workers_means_workers(environ):
+def test_worker_backend_starts_workers(environ):
     found = choose_placement(WorldRequest("auto" if environ else "shm"), environ)
     assert found == Placement("shm", usable_cores(), 1)
 
@@ -135,7 +135,7 @@ def test_backend_for_workers_means_workers(environ):
         ("auto", None, {"COBRE_SHM_SIZE": "2"}, MissingConfigurationError, "COBRE_SHM_NAME"),
     ],
 )
-def test_what_cannot_be_is_refused_here(monkeypatch, backend, workers, environ, error, words):
+def test_impossible_placements_raise(monkeypatch, backend, workers, environ, error, words):
     monkeypatch.setattr("cobre.study.placement.installed_backends", lambda: PREFERENCE)
     with pytest.raises(error, match=words) as caught:
         choose_placement(WorldRequest(backend, workers), environ)
@@ -143,7 +143,7 @@ def test_what_cannot_be_is_refused_here(monkeypatch, backend, workers, environ, 
 
 
 @pytest.mark.parametrize("environ", [{}, SRUN])
-def test_without_mpi4py_a_launcher_would_not_help(monkeypatch, environ):
+def test_missing_mpi4py_is_reported_before_missing_launcher(monkeypatch, environ):
     monkeypatch.setattr("cobre.study.placement.installed_backends", lambda: PREFERENCE[1:])
     with pytest.raises(BackendNotAvailableError, match="mpi4py is not installed") as caught:
         choose_placement(WorldRequest("mpi", 4), environ)
@@ -156,14 +156,14 @@ def test_numbers_of_workers_are_checked_as_other_arguments(workers):
         WorldRequest("auto", workers)
 
 
-def test_threads_are_as_asked_for_or_a_share_of_the_cores():
+def test_threads_default_to_share_of_cores():
     assert choose_placement(WorldRequest("shm", 2, 5), {}).threads == 5
     assert choose_placement(WorldRequest("shm", 10_000), {}).threads == 1
     assert choose_placement(environ=TCP).threads == 1
     assert choose_placement(WorldRequest(threads=3), TCP).threads == 3
 
 
-def whole(comm, first, second, emit):
+def report_rank(comm, first, second, emit):
     emit(new_event("phase", name=f"{comm.rank} of {comm.size}", pair=[first, second]))
     return comm.rank, comm.size, comm.backend
 
@@ -178,7 +178,7 @@ def whole(comm, first, second, emit):
 )
 def test_every_rank_returns_and_only_rank_0_reports(placement, values):
     events = []
-    assert run_in(placement, whole, ("a", 2.5), events.append) == values
+    assert run_in(placement, report_rank, ("a", 2.5), events.append) == values
     assert [(one["name"], one["pair"]) for one in events] == [(f"0 of {placement.size}", ["a", 2.5])]
 
 

@@ -34,22 +34,22 @@ def test_config_determines_useful_workers_and_trees(tmp_path, content, workers, 
     assert config.is_tree is over_a_tree
 
 
-def test_overrides_count(tmp_path):
+def test_overrides_are_applied(tmp_path):
     case = write(tmp_path, SAMPLED)
     assert config_of(case, {"training.selection": TREE["training"]["selection"]}).is_tree
     assert config_of(case, {"training.selection": {"method": "sampled", "forward_passes": 3}}).max_useful_workers == 3
 
 
-def test_without_a_file_nothing_is_known(tmp_path):
+def test_missing_config_has_no_content(tmp_path):
     assert config_of(tmp_path).max_useful_workers is None
     assert not config_of(tmp_path).is_tree
 
 
-def test_endlessly_nested_config_has_no_outline(tmp_path):
+def test_deeply_nested_config_has_no_outline(tmp_path):
     assert config_of(write(tmp_path, '{"a": ' * 400 + "1" + "}" * 400), {"training.enabled": False}).content is None
 
 
-def test_run_decides_by_the_config_that_was_read_at_its_start(tmp_path):
+def test_config_is_read_once_at_start(tmp_path):
     """One text for placement, output directory and ranks: config.json is neither read nor parsed again."""
     case = shutil.copytree(EXAMPLE, tmp_path / "case", ignore=shutil.ignore_patterns("output"))
     request = with_config_document(CaseRequest(case, with_iterations({"simulation.enabled": False}, 1)))

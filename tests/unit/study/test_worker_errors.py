@@ -8,7 +8,7 @@ from cobre.io.findings import InvalidCaseError
 from cobre.study.placement import raising_worker_errors
 
 
-def test_error_of_the_case_is_raised_as_such():
+def test_case_error_of_worker_is_raised_itself():
     inner = InvalidCaseError("here", ())
     failed = WorkerError(1, 1, inner)
     with pytest.raises(InvalidCaseError) as caught, raising_worker_errors():
@@ -21,7 +21,7 @@ def test_error_of_the_case_is_raised_as_such():
     [None, KeyError("a bug"), InitializationFailedError("shm", "no memory")],
     ids=lambda inner: type(inner).__name__,
 )
-def test_lost_rank_a_bug_and_communication_stay_errors_of_a_worker(inner):
+def test_other_failures_raise_worker_error(inner):
     failed = WorkerError(1, -9, inner)
     with pytest.raises(WorkerError) as caught, raising_worker_errors():
         raise failed

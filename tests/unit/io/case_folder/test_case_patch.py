@@ -58,7 +58,7 @@ def test_failed_change_leaves_no_copy(case, tmp_path, patch, words):
     assert issubclass(CasePatchError, CobreError)
 
 
-def test_files_of_results_are_not_files_of_the_case(case):
+def test_result_files_are_not_case_files(case):
     (case / "output").mkdir()
     (case / "output" / "summary.json").write_text("{}")
     assert "output/summary.json" not in json_files(case)

@@ -20,7 +20,7 @@ WRITTEN = {
 }
 
 
-def test_conversion_facts_and_their_summary(tmp_path):
+def test_conversion_record_and_summary_are_read(tmp_path):
     (tmp_path / CONVERSION_MANIFEST).write_text(json.dumps(WRITTEN))
     facts = read_conversion(tmp_path)
     assert facts["input_files"] == 2
@@ -35,9 +35,9 @@ def test_manifest_of_another_kind_is_ignored(tmp_path, content):
     assert read_conversion(tmp_path) is None
 
 
-def test_no_file(tmp_path):
+def test_missing_manifest_is_none(tmp_path):
     assert read_conversion(tmp_path) is None
 
 
-def test_summary_of_an_incomplete_manifest():
+def test_incomplete_manifest_is_summarised():
     assert conversion_in_words({}) == "converted from a deck ?"

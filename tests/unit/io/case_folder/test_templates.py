@@ -27,7 +27,7 @@ def test_new_case_is_valid_in_format_019(pair):
     assert report.warnings == cobre.validate(pair[0]).warnings
 
 
-def test_every_file_names_its_schema_and_is_otherwise_the_same(pair):
+def test_new_files_only_add_their_schema(pair):
     example, folder = pair
     names = {file: name for name, (file, _) in SCHEMAS.items()}
     files = sorted(path.relative_to(folder) for path in folder.rglob("*.json"))

@@ -1,9 +1,9 @@
-"""Which format a case is of, what follows from it, and what the other format has."""
+"""Tests of format detection and of features that only one format has."""
 
 import json
 
 import pytest
-from validation_case import columns, problems_after, put, sound_documents, sound_tables, together, write_case
+from validation_case import apply_all, findings_after, put, put_columns, valid_documents, valid_tables, write_case
 
 from cobre.io.case import load_case, read_case
 from cobre.io.findings import Findings
@@ -22,12 +22,12 @@ def add_integrated(_, tables):
 
 
 BASIS = put(f"{CONSTRAINTS}.0.slack.penalty_basis", "per_unit")
-AS_019 = together(put(f"{CONFIG}:$schema", NOVOMODELO), BASIS, add_integrated)
+AS_019 = apply_all(put(f"{CONFIG}:$schema", NOVOMODELO), BASIS, add_integrated)
 
 
-def read_after(folder, spoil):
-    documents, tables = sound_documents(), sound_tables()
-    spoil(documents, tables)
+def read_after(folder, corrupt):
+    documents, tables = valid_documents(), valid_tables()
+    corrupt(documents, tables)
     write_case(folder, documents, tables)
     problems = Findings()
     case = read_case(folder, problems)
@@ -40,23 +40,26 @@ def unchanged(_, __):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "version"),
+    ("corrupt", "version"),
     [
         (unchanged, "0.18"),
         (put(f"{CONFIG}:$schema", COBRE), "0.18"),
         (AS_019, "0.19"),
-        (together(BASIS, add_integrated), "0.19"),
-        (together(put(f"{CONFIG}:simulation", {"cut_set": "all"}), BASIS, add_integrated), "0.19"),
-        (together(put("stages.json:$schema", NOVOMODELO.replace("config", "stages")), BASIS, add_integrated), "0.19"),
+        (apply_all(BASIS, add_integrated), "0.19"),
+        (apply_all(put(f"{CONFIG}:simulation", {"cut_set": "all"}), BASIS, add_integrated), "0.19"),
+        (
+            apply_all(put("stages.json:$schema", NOVOMODELO.replace("config", "stages")), BASIS, add_integrated),
+            "0.19",
+        ),
     ],
 )
-def test_files_say_the_format(tmp_path, spoil, version):
-    assert read_after(tmp_path, spoil).format_version == version
+def test_schema_address_determines_format(tmp_path, corrupt, version):
+    assert read_after(tmp_path, corrupt).format_version == version
 
 
 def test_one_column_determines_the_format(tmp_path):
-    assert read_after(tmp_path, together(add_integrated, BASIS)).format_version == "0.19"
-    problems = problems_after(tmp_path, add_integrated)
+    assert read_after(tmp_path, apply_all(add_integrated, BASIS)).format_version == "0.19"
+    problems = findings_after(tmp_path, add_integrated)
     assert any("slack.penalty_basis: is missing" in str(problem) for problem in problems.errors)
 
 
@@ -66,7 +69,7 @@ def test_defaults_are_those_of_the_format(tmp_path):
         documents[CONFIG]["training"]["cut_selection"] = {"selection": {"method": "level1"}}
 
     old = read_after(tmp_path / "old", without_method).config
-    new = read_after(tmp_path / "new", together(AS_019, without_method)).config
+    new = read_after(tmp_path / "new", apply_all(AS_019, without_method)).config
     assert old.modeling.inflow_non_negativity.method == "penalty"
     assert new.modeling.inflow_non_negativity.method == "truncation_with_penalty"
     assert new.simulation.cut_set == "all"
@@ -131,8 +134,8 @@ OF_018 = {
 
 @pytest.mark.parametrize("name", OF_019)
 def test_case_of_format_018_has_nothing_of_019(tmp_path, name):
-    spoil, words, remedy = OF_019[name]
-    problems = problems_after(tmp_path, together(put(f"{CONFIG}:$schema", COBRE), spoil))
+    corrupt, words, remedy = OF_019[name]
+    problems = findings_after(tmp_path, apply_all(put(f"{CONFIG}:$schema", COBRE), corrupt))
     [found] = [problem for problem in problems.errors if words in str(problem)]
     assert "this case is of format 0.18 ($schema of config.json)" in found.message
     assert remedy in found.advice
@@ -140,22 +143,22 @@ def test_case_of_format_018_has_nothing_of_019(tmp_path, name):
 
 @pytest.mark.parametrize("name", OF_018)
 def test_case_of_format_019_has_nothing_of_018(tmp_path, name):
-    spoil, words, remedy = OF_018[name]
-    problems = problems_after(tmp_path, together(AS_019, spoil))
+    corrupt, words, remedy = OF_018[name]
+    problems = findings_after(tmp_path, apply_all(AS_019, corrupt))
     [found] = [problem for problem in problems.errors if words in str(problem)]
     assert remedy in found.advice
 
 
-def test_what_belongs_to_the_other_format_is_not_missing_as_well(tmp_path):
-    spoil = put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "domination"}})
-    [found] = problems_after(tmp_path / "new", together(AS_019, spoil)).errors
+def test_setting_of_other_format_is_reported_once(tmp_path):
+    corrupt = put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "domination"}})
+    [found] = findings_after(tmp_path / "new", apply_all(AS_019, corrupt)).errors
     assert "method: belongs to format 0.18" in str(found)
-    [found] = problems_after(tmp_path / "old", together(put(f"{CONFIG}:$schema", COBRE), spoil)).errors
+    [found] = findings_after(tmp_path / "old", apply_all(put(f"{CONFIG}:$schema", COBRE), corrupt)).errors
     assert "domination_tolerance: is missing" in str(found)
 
 
 @pytest.mark.parametrize(
-    ("spoil", "in_018", "in_019"),
+    ("corrupt", "in_018", "in_019"),
     [
         (
             put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "best"}}),
@@ -170,16 +173,16 @@ def test_what_belongs_to_the_other_format_is_not_missing_as_well(tmp_path):
     ],
     ids=["selection", "model"],
 )
-def test_choices_are_those_of_the_format(tmp_path, spoil, in_018, in_019):
-    [old] = problems_after(tmp_path / "old", together(put(f"{CONFIG}:$schema", COBRE), spoil)).errors
-    [new] = problems_after(tmp_path / "new", together(AS_019, spoil)).errors
+def test_error_lists_choices_of_the_format(tmp_path, corrupt, in_018, in_019):
+    [old] = findings_after(tmp_path / "old", apply_all(put(f"{CONFIG}:$schema", COBRE), corrupt)).errors
+    [new] = findings_after(tmp_path / "new", apply_all(AS_019, corrupt)).errors
     assert (old.expected, new.expected) == (in_018, in_019)
 
 
-def test_everything_of_the_other_format_is_named_at_once(tmp_path):
-    spoils = [spoil for spoil, _, _ in OF_019.values() if spoil is not OF_019["tag"][0]]
-    problems = problems_after(tmp_path, together(put(f"{CONFIG}:$schema", COBRE), *spoils))
-    assert sum("belongs to format 0.19" in str(problem) for problem in problems.errors) == len(spoils)
+def test_all_features_of_other_format_are_reported_together(tmp_path):
+    changes = [corrupt for corrupt, _, _ in OF_019.values() if corrupt is not OF_019["tag"][0]]
+    problems = findings_after(tmp_path, apply_all(put(f"{CONFIG}:$schema", COBRE), *changes))
+    assert sum("belongs to format 0.19" in str(problem) for problem in problems.errors) == len(changes)
 
 
 @pytest.mark.parametrize(
@@ -192,14 +195,14 @@ def test_everything_of_the_other_format_is_named_at_once(tmp_path):
         ({"enabled": False, "penalty_basis": "per_hour"}, "slack.penalty_basis", "enabled"),
     ],
 )
-def test_slacks_of_format_019_say_how_they_count(tmp_path, slack, field, remedy):
-    problems = problems_after(tmp_path, together(AS_019, put(f"{CONSTRAINTS}.0.slack", slack)))
+def test_slacks_of_format_019_require_penalty_basis(tmp_path, slack, field, remedy):
+    problems = findings_after(tmp_path, apply_all(AS_019, put(f"{CONSTRAINTS}.0.slack", slack)))
     [found] = problems.errors
     assert (found.field, remedy in found.advice) == (field, True), str(found)
 
 
 def test_new_column_is_required(tmp_path):
-    problems = problems_after(tmp_path, together(put(f"{CONFIG}:$schema", NOVOMODELO), BASIS))
+    problems = findings_after(tmp_path, apply_all(put(f"{CONFIG}:$schema", NOVOMODELO), BASIS))
     [found] = problems.errors
     assert found.field == "integrated_equivalent_productivity_mw_per_m3s"
     assert found.message == "the column is missing"
@@ -214,25 +217,25 @@ def test_new_column_is_required(tmp_path):
     ],
 )
 def test_windows_of_states_are_checked(tmp_path, selection, words):
-    spoil = put(f"{CONFIG}:training.cut_selection", {"selection": selection})
-    problems = problems_after(tmp_path, together(AS_019, spoil))
+    corrupt = put(f"{CONFIG}:training.cut_selection", {"selection": selection})
+    problems = findings_after(tmp_path, apply_all(AS_019, corrupt))
     assert [words in str(problem) for problem in problems.errors] == [True]
 
 
-def test_format_019_has_no_cap_beside_the_method_dynamic(tmp_path):
-    """novomodelo 0.19.1 refuses it, too; cobre-python 0.18.0 does not."""
-    spoil = put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "dynamic"}, "max_active_per_stage": 5})
-    [found] = problems_after(tmp_path, together(AS_019, spoil)).errors
+def test_dynamic_selection_of_format_019_excludes_cap(tmp_path):
+    """novomodelo 0.19.1 also rejects it; cobre-python 0.18.0 accepts it."""
+    corrupt = put(f"{CONFIG}:training.cut_selection", {"selection": {"method": "dynamic"}, "max_active_per_stage": 5})
+    [found] = findings_after(tmp_path, apply_all(AS_019, corrupt)).errors
     assert found.field == "training.cut_selection.max_active_per_stage"
     assert "the method dynamic" in found.message and "level1" in str(found)
-    assert not problems_after(tmp_path, spoil).errors
+    assert not findings_after(tmp_path, corrupt).errors
 
 
-def test_case_of_format_019_is_saved_as_such(tmp_path):
+def test_format_019_is_kept_when_saving(tmp_path):
     selection = {"selection": {"method": "level1", "check_frequency": 2, "lookback_iterations": 6}}
     case = read_after(
         tmp_path / "given",
-        together(
+        apply_all(
             AS_019,
             put(f"{CONFIG}:training.cut_selection", selection),
             put(f"{CONFIG}:simulation", {"cut_set": "active"}),
@@ -253,7 +256,7 @@ def test_case_of_format_019_is_saved_as_such(tmp_path):
     assert written["simulation"]["cut_set"] == "active"
 
 
-def test_case_of_format_018_is_saved_as_before(tmp_path):
+def test_format_018_is_kept_when_saving(tmp_path):
     case = read_after(tmp_path / "given", unchanged)
     save_case(case, tmp_path / "given_again")
     texts = [path.read_text() for path in (tmp_path / "given_again").rglob("*.json")]
@@ -261,5 +264,5 @@ def test_case_of_format_018_is_saved_as_before(tmp_path):
 
 
 def test_productivities_of_single_rows_may_be_null(tmp_path):
-    spoil = columns("hydro_energy_productivity", integrated_equivalent_productivity_mw_per_m3s=[None])
-    assert not problems_after(tmp_path, together(AS_019, spoil)).errors
+    corrupt = put_columns("hydro_energy_productivity", integrated_equivalent_productivity_mw_per_m3s=[None])
+    assert not findings_after(tmp_path, apply_all(AS_019, corrupt)).errors

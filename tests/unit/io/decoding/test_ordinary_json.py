@@ -18,7 +18,7 @@ from cobre.io.findings import Findings
         '{"start_date" :\n "2024-01-31", "items": [{"id": 1}, {"id": 2}], "none": null, "yes": true}',
     ],
 )
-def test_ordinary_texts(text):
+def test_native_scan_accepts_ordinary_texts(text):
     assert is_ordinary_json(text)
     json.loads(text)
 
@@ -41,12 +41,12 @@ def test_ordinary_texts(text):
         '{"unfinished',
     ],
 )
-def test_anything_else_gets_a_closer_look(text):
+def test_other_documents_fall_back_to_python_checks(text):
     assert not is_ordinary_json(text)
 
 
 @pytest.mark.parametrize("text", ['{"id": 1234567890}', '{"value": 1e3}', '{"v": Infinity}', '{"a_date": "x"}'])
-def test_what_is_suspicious_is_never_ordinary(text):
+def test_native_scan_never_accepts_suspicious_text(text):
     assert SUSPICIOUS.search(text)
     assert not is_ordinary_json(text)
 

@@ -25,7 +25,7 @@ def by_file(table):
     return table.file.rsplit("/", 1)[1].removesuffix(".parquet")
 
 
-def whole(table, rows=3):
+def full_table(table, rows=3):
     """Return a table with all columns of a format, with values."""
     return pa.table({column.name: pa.array(range(rows), TYPES[column.kind]) for column in table.columns})
 
@@ -42,8 +42,8 @@ def read(folder, table):
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=by_file)
-def test_whole_table(tmp_path, table):
-    write(tmp_path, table, whole(table))
+def test_complete_table_is_read(tmp_path, table):
+    write(tmp_path, table, full_table(table))
     columns, problems = read(tmp_path, table)
     assert not list(problems)
     assert list(columns) == [column.name for column in table.columns]
@@ -53,8 +53,8 @@ def test_whole_table(tmp_path, table):
         assert columns[column.name].size == 3
 
 
-def test_where_arrow_has_its_reader_elsewhere_tables_are_the_same(tmp_path, monkeypatch):
-    write(tmp_path, BOUNDS, whole(BOUNDS))
+def test_public_and_private_arrow_readers_agree(tmp_path, monkeypatch):
+    write(tmp_path, BOUNDS, full_table(BOUNDS))
     expected, _ = read(tmp_path, BOUNDS)
     monkeypatch.setitem(sys.modules, "pyarrow._parquet", None)
     columns, problems = read(tmp_path, BOUNDS)
@@ -65,17 +65,17 @@ def test_where_arrow_has_its_reader_elsewhere_tables_are_the_same(tmp_path, monk
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=by_file)
-def test_empty_table(tmp_path, table):
-    write(tmp_path, table, whole(table, rows=0))
+def test_empty_table_is_read(tmp_path, table):
+    write(tmp_path, table, full_table(table, rows=0))
     columns, problems = read(tmp_path, table)
     assert not list(problems)
     assert all(values.size == 0 for values in columns.values())
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=by_file)
-def test_required_columns_alone(tmp_path, table):
+def test_optional_columns_may_be_missing(tmp_path, table):
     required = [column.name for column in table.columns if column.is_required]
-    write(tmp_path, table, whole(table).select(required))
+    write(tmp_path, table, full_table(table).select(required))
     columns, problems = read(tmp_path, table)
     assert not list(problems)
     for column in table.columns:
@@ -85,7 +85,7 @@ def test_required_columns_alone(tmp_path, table):
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=by_file)
-def test_every_required_column_is_demanded(tmp_path, table):
+def test_missing_required_column_is_reported(tmp_path, table):
     required = [column for column in table.columns if column.is_required]
     write(tmp_path, table, pa.table({"note": ["a"]}))
     columns, problems = read(tmp_path, table)
@@ -97,7 +97,7 @@ def test_every_required_column_is_demanded(tmp_path, table):
 @pytest.mark.parametrize("table", ALL_TABLES, ids=by_file)
 def test_wrong_column_type_names_the_expected_one(tmp_path, table):
     for position, column in enumerate(table.columns):
-        content = whole(table).set_column(position, column.name, pa.array([None] * 3, WRONG_TYPES[column.kind]))
+        content = full_table(table).set_column(position, column.name, pa.array([None] * 3, WRONG_TYPES[column.kind]))
         write(tmp_path, table, content)
         columns, problems = read(tmp_path, table)
         assert columns is None
@@ -106,8 +106,8 @@ def test_wrong_column_type_names_the_expected_one(tmp_path, table):
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "brotli", "lz4", "zstd"])
-def test_every_compression(tmp_path, compression):
-    write(tmp_path, BOUNDS, whole(BOUNDS), compression=compression)
+def test_every_compression_is_read(tmp_path, compression):
+    write(tmp_path, BOUNDS, full_table(BOUNDS), compression=compression)
     columns, problems = read(tmp_path, BOUNDS)
     assert not list(problems)
     assert columns["cost_per_mwh"].tolist() == [0.0, 1.0, 2.0]
@@ -115,18 +115,18 @@ def test_every_compression(tmp_path, compression):
 
 def test_columns_may_be_declared_not_null(tmp_path):
     fields = [pa.field(column.name, TYPES[column.kind], nullable=False) for column in BOUNDS.columns]
-    write(tmp_path, BOUNDS, whole(BOUNDS).cast(pa.schema(fields)))
+    write(tmp_path, BOUNDS, full_table(BOUNDS).cast(pa.schema(fields)))
     assert not list(read(tmp_path, BOUNDS)[1])
 
 
-def test_no_file_is_no_table_and_no_problem(tmp_path):
+def test_missing_optional_table_returns_none_without_finding(tmp_path):
     columns, problems = read(tmp_path, BOUNDS)
     assert columns is None
     assert not list(problems)
 
 
 def test_other_columns_are_a_warning(tmp_path):
-    write(tmp_path, BOUNDS, whole(BOUNDS).append_column("comment", pa.array(["a", "b", "c"])))
+    write(tmp_path, BOUNDS, full_table(BOUNDS).append_column("comment", pa.array(["a", "b", "c"])))
     columns, problems = read(tmp_path, BOUNDS)
     assert "comment" not in columns
     assert [problem.is_warning for problem in problems] == [True]
@@ -148,9 +148,9 @@ def test_nulls_of_overrides_are_nan_and_absent_ids(tmp_path):
     assert np.isnan(columns["max_generation_mw"]).all()
 
 
-def test_nulls_where_a_value_is_needed_are_named_by_row(tmp_path):
+def test_nulls_of_required_values_are_reported_by_row(tmp_path):
     table = SCENARIO_TABLES["load_seasonal_stats"]
-    content = whole(table, rows=9).set_column(2, "mean_mw", pa.array([1.0, None, 2.0] + [None] * 6, pa.float64()))
+    content = full_table(table, rows=9).set_column(2, "mean_mw", pa.array([1.0, None, 2.0] + [None] * 6, pa.float64()))
     write(tmp_path, table, content)
     columns, problems = read(tmp_path, table)
     assert columns is None
@@ -159,8 +159,10 @@ def test_nulls_where_a_value_is_needed_are_named_by_row(tmp_path):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_numbers_are_finite(tmp_path, value):
-    content = whole(BOUNDS).set_column(5, "cost_per_mwh", pa.array([1.0, value, 2.0], pa.float64(), from_pandas=False))
+def test_infinite_numbers_are_reported(tmp_path, value):
+    content = full_table(BOUNDS).set_column(
+        5, "cost_per_mwh", pa.array([1.0, value, 2.0], pa.float64(), from_pandas=False)
+    )
     write(tmp_path, BOUNDS, content)
     columns, problems = read(tmp_path, BOUNDS)
     assert columns is None
@@ -169,13 +171,13 @@ def test_numbers_are_finite(tmp_path, value):
 
 
 def test_several_row_groups_are_one_table(tmp_path):
-    write(tmp_path, BOUNDS, whole(BOUNDS, rows=50), row_group_size=7)
+    write(tmp_path, BOUNDS, full_table(BOUNDS, rows=50), row_group_size=7)
     assert read(tmp_path, BOUNDS)[0]["stage_id"].tolist() == list(range(50))
 
 
-def test_negative_stages_stay_apart_from_absent_ones(tmp_path):
+def test_negative_stages_differ_from_absent_ones(tmp_path):
     table = SCENARIO_TABLES["inflow_seasonal_stats"]
-    content = whole(table).set_column(1, "stage_id", pa.array([-1, 0, 1], pa.int32()))
+    content = full_table(table).set_column(1, "stage_id", pa.array([-1, 0, 1], pa.int32()))
     write(tmp_path, table, content)
     assert read(tmp_path, table)[0]["stage_id"].tolist() == [-1, 0, 1]
 

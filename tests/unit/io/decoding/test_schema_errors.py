@@ -96,7 +96,7 @@ def test_corrections_are_fields_of_the_same_object_first(content, name, remedy):
     assert (field, found) == (name, remedy)
 
 
-def test_missing_field_is_asked_for_by_its_unit():
+def test_missing_field_message_states_unit():
     assert messages({"thermals": [{"id": 3, "name": "NORTH"}]}) == [
         ("thermal 3 (NORTH)", "max_mw", "is missing", "add a number (MW)")
     ]
@@ -107,10 +107,10 @@ def test_long_values_are_shortened_to_sixty_characters():
     assert message == "is '" + "x" * 56 + "..."
 
 
-def test_file_without_an_object_at_its_root_is_named_as_such():
+def test_file_without_root_object_is_reported():
     assert messages([])[0][:2] == ("", "(the whole file)")
 
 
-def test_paths_that_were_reported_before_are_left_out():
+def test_reported_paths_are_not_repeated():
     content = plant(max_mw="many", id="three")
     assert [field for _, field, _, _ in messages(content, reported={("thermals", 0, "id")})] == ["max_mw"]

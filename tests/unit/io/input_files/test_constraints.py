@@ -51,13 +51,13 @@ def parameters(*entries):
     return {"scalar_parameters": list(entries)}
 
 
-def test_no_files_no_constraints(tmp_path):
+def test_missing_constraint_files_give_no_constraints(tmp_path):
     found, problems = read(tmp_path)
     assert found == GenericConstraints()
     assert len(problems) == 0
 
 
-def test_whole_set(tmp_path):
+def test_all_constraint_files_are_read(tmp_path):
     bounds = pa.table(
         {
             "constraint_id": pa.array([2, 1, 1], pa.int32()),
@@ -98,7 +98,7 @@ def test_whole_set(tmp_path):
     np.testing.assert_array_equal(found.bounds["bound_upper"], [4.0, 5.0, np.nan])
 
 
-def test_every_kind_of_parameter(tmp_path):
+def test_every_kind_of_parameter_is_read(tmp_path):
     write(
         tmp_path,
         [],
@@ -137,14 +137,14 @@ def test_every_kind_of_parameter(tmp_path):
         ({"kind": "constant", "value": 1, "name": "my k"}, "`my k` cannot be used after `@`"),
     ],
 )
-def test_wrong_parameters(tmp_path, entry, words):
+def test_invalid_parameters_are_reported(tmp_path, entry, words):
     write(tmp_path, [], parameters=parameters({"id": 0, "name": "k"} | entry))
     texts = problem_texts(tmp_path)
     assert any(words in text for text in texts), texts
     assert all(text.startswith("constraints/generic_parameters.json, parameter 0") for text in texts)
 
 
-def test_parameters_must_differ(tmp_path):
+def test_duplicate_parameters_are_reported(tmp_path):
     entry = {"id": 0, "name": "k", "kind": "constant", "value": 1}
     write(tmp_path, [], parameters=parameters(entry, entry))
     texts = problem_texts(tmp_path)
@@ -163,12 +163,12 @@ def test_parameters_must_differ(tmp_path):
         ([constraint(expression="foo(1)")], "constraint 1 (c1), expression: at character 1: `foo` is not a variable"),
     ],
 )
-def test_wrong_constraints(tmp_path, constraints, words):
+def test_invalid_constraints_are_reported(tmp_path, constraints, words):
     texts = problem_texts(write(tmp_path, constraints))
     assert any(words in text for text in texts), texts
 
 
-def test_named_expressions_in_a_circle(tmp_path):
+def test_circular_named_expressions_are_reported(tmp_path):
     circle = [{"name": "a", "expression": "@b"}, {"name": "b", "expression": "@a"}]
     texts = problem_texts(write(tmp_path, [constraint(expression="@a")], circle))
     assert len(texts) == 1
@@ -187,7 +187,7 @@ def test_names_are_shared_between_parameters_and_expressions(tmp_path):
     assert any("`1k` cannot be used after `@`" in text for text in texts)
 
 
-def test_all_mistakes_show_at_once(tmp_path):
+def test_all_constraint_errors_are_reported_together(tmp_path):
     expressions = [{"name": "a", "expression": "foo(0)"}]
     texts = problem_texts(write(tmp_path, [constraint(1, "@a"), constraint(2, "@a + bus(")], expressions))
     assert len(texts) == 2

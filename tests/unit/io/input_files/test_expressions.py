@@ -48,7 +48,7 @@ def term(variable, entity, factor=1.0, parameters=(), block=None, bus=None):
         ("  thermal_generation ( 1.0 ) ", [term("thermal_generation", 1)]),
     ],
 )
-def test_terms_of_expressions(text, terms):
+def test_expressions_parse_to_terms(text, terms):
     parsed = parse_constraint(text, K)
     assert parsed.relation is None
     assert list(parsed.left.terms) == terms
@@ -56,7 +56,7 @@ def test_terms_of_expressions(text, terms):
 
 
 @pytest.mark.parametrize("name", sorted(VARIABLES))
-def test_every_name_is_known(name):
+def test_every_variable_name_parses(name):
     assert parse_constraint(f"{name}(2)", {}).left.terms == (term(name, 2),)
 
 
@@ -68,7 +68,7 @@ def test_variables_move_to_the_left_and_constants_stay(relation):
     assert parsed.right == (Coefficient(4.0), Coefficient(2.0, ("k",)))
 
 
-def test_constant_may_stand_on_the_left_alone():
+def test_constant_left_side_is_accepted():
     parsed = parse_constraint("3 >= thermal_generation(0)", {})
     assert parsed.left == LinearForm((term("thermal_generation", 0, -1.0),), (Coefficient(3.0),))
     assert parsed.right == ()
@@ -148,12 +148,12 @@ def test_all_undefined_names_are_reported_once_each():
     ]
 
 
-def test_references_in_order():
+def test_references_are_resolved_in_order():
     assert references_in("2*@b + @a*thermal_generation(0) - @b") == ("b", "a")
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_read_or_refused(text):
+def test_any_text_parses_or_raises(text):
     try:
         parse_constraint(text, K)
     except ExpressionError as error:
@@ -161,7 +161,7 @@ def test_any_text_is_read_or_refused(text):
 
 
 @given(st.text(alphabet="@k0129.e+-*()=<>, busthermal_generation", max_size=60))
-def test_any_text_of_the_alphabet_is_read_or_refused(text):
+def test_any_text_of_the_alphabet_parses_or_raises(text):
     try:
         parse_constraint(text, K)
     except ExpressionError as error:
@@ -193,7 +193,7 @@ def sums(draw, depth=0):
 
 
 @given(sums())
-def test_values_are_those_of_arithmetic(pair):
+def test_constant_expressions_equal_python_arithmetic(pair):
     text, value = pair
     form = parse_expression(text, K)
     parts = [item.coefficient for item in form.terms] + list(form.constants)

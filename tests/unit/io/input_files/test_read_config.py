@@ -53,7 +53,7 @@ def refused(content, overrides=None):
     return [str(problem) for problem in problems.errors]
 
 
-def test_defaults():
+def test_missing_settings_have_defaults():
     config = sound(LEAST)
     assert config.training.forward_passes == 2
     assert config.training.tree_seed == 42
@@ -66,7 +66,7 @@ def test_defaults():
     assert config.policy.mode == "fresh"
 
 
-def test_nulls_are_defaults():
+def test_null_settings_have_defaults():
     content = with_training(tree_seed=None, scenario_source=None, cut_selection={"selection": None})
     content |= {
         "simulation": {"selection": None, "scenario_source": None, "solver": None},
@@ -77,11 +77,11 @@ def test_nulls_are_defaults():
     assert sound(content) == sound(LEAST)
 
 
-def test_seeds_are_taken_without_their_sign():
+def test_sign_of_seed_is_ignored():
     assert sound(with_training(tree_seed=-7)).training.tree_seed == 7
 
 
-def test_stopping_rules():
+def test_stopping_rules_are_decoded():
     rules = [
         LIMIT,
         {"type": "time_limit", "seconds": 60},
@@ -98,7 +98,7 @@ def test_stopping_rules():
     assert config.training.stopping_mode == "all"
 
 
-def test_iteration_limit_is_demanded():
+def test_missing_iteration_limit_is_reported():
     texts = refused(with_training(stopping_rules=[{"type": "time_limit", "seconds": 60}]))
     assert "there is no rule of type iteration_limit" in texts[0]
 
@@ -118,7 +118,7 @@ def test_iteration_limit_is_demanded():
         ({"method": "dynamic", "candidate_recency": 2}, CutSelectionConfig(DynamicSelection(candidate_recency=2))),
     ],
 )
-def test_cut_selection(selection, expected):
+def test_cut_selection_is_decoded(selection, expected):
     assert sound(with_training(cut_selection={"selection": selection})).training.cut_selection == expected
 
 
@@ -127,7 +127,7 @@ def test_cut_selection_rejects_keys_of_other_methods():
     assert "seed_window" in refused(with_training(cut_selection={"selection": selection}))[0]
 
 
-def test_scenario_sources():
+def test_scenario_sources_are_decoded():
     source = {
         "seed": 3,
         "historical_years": {"from": 1990, "to": 1992},
@@ -146,13 +146,13 @@ def test_scenario_sources():
     assert sound(with_training(scenario_source=listed)).training.scenario_source.historical_years == (1990, 1995)
 
 
-def test_years_in_the_wrong_order():
+def test_years_in_wrong_order_are_reported():
     source = {"historical_years": {"from": 1992, "to": 1990}}
     assert "historical_years: goes from 1992 to 1990" in refused(with_training(scenario_source=source))[0]
 
 
 @pytest.mark.parametrize("years", [{"from": 1990}, ["x"], 1990, {"from": 1990, "to": 1991, "by": 2}])
-def test_years_of_the_wrong_form(years):
+def test_malformed_years_are_reported(years):
     assert all(
         "historical_years" in text for text in refused(with_training(scenario_source={"historical_years": years}))
     )
@@ -162,14 +162,14 @@ def test_history_is_for_inflows_only():
     assert "load.scheme" in refused(with_training(scenario_source={"load": {"scheme": "historical"}}))[0]
 
 
-def test_solver_settings_that_are_followed():
+def test_effective_solver_settings_are_decoded():
     profile = {"primal_feasibility_tolerance": 1e-8}
     solver = {"retry_max_attempts": 2, "forward": profile, "backward": profile}
     config = sound(with_training(solver=solver))
     assert config.training.solver.effective == (2, 1e-8, None)
 
 
-def test_tolerances_that_differ_are_both_the_tighter_one():
+def test_tighter_of_two_tolerances_is_used():
     solver = {"forward": {"dual_feasibility_tolerance": 1e-6}, "backward": {"dual_feasibility_tolerance": 1e-9}}
     config, problems = read(with_training(solver=solver))
     assert config.training.solver.dual_feasibility_tolerance == 1e-9
@@ -191,12 +191,12 @@ def test_tolerances_that_differ_are_both_the_tighter_one():
         ("use_warm_start", False),
     ],
 )
-def test_solver_settings_that_have_no_effect_are_named(name, value):
+def test_ineffective_solver_settings_are_reported(name, value):
     assert warned(with_training(solver={"backward": {name: value}})) == [f"training.solver.backward.{name}"]
     assert warned(LEAST | {"simulation": {"solver": {name: value}}}) == [f"simulation.solver.{name}"]
 
 
-def test_other_settings_that_have_no_effect_are_named():
+def test_other_ineffective_settings_are_reported():
     scheduler = {"backward_scheduler": {"method": "by_node", "block_size": 2}}
     assert warned(with_training(parallelism=scheduler)) == ["training.parallelism.backward_scheduler"]
     assert warned(LEAST | {"upper_bound_evaluation": {"enabled": True}}) == ["upper_bound_evaluation"]
@@ -217,13 +217,13 @@ def test_other_settings_that_have_no_effect_are_named():
     ("name", "value"),
     [("seed_window", 3), ("max_added_per_round", 2), ("violation_tolerance", 1e-6), ("start_iteration", 5)],
 )
-def test_rules_of_the_solver_s_own_cut_loop_are_fixed(name, value):
+def test_fixed_rules_of_dynamic_selection_are_reported(name, value):
     selection = {"method": "dynamic", name: value}
     place = f"training.cut_selection.selection.{name}"
     assert warned(with_training(cut_selection={"selection": selection})) == [place]
 
 
-def test_start_iteration_matters_to_a_window():
+def test_start_iteration_affects_windowed_selection():
     selection = {"method": "dynamic", "start_iteration": 5, "candidate_recency": 3, "seed_window": 2}
     assert warned(with_training(cut_selection={"selection": selection})) == []
 
@@ -267,7 +267,7 @@ def test_overrides_do_not_change_the_given_config():
         ),
     ],
 )
-def test_wrong_overrides(override, text):
+def test_invalid_overrides_are_reported(override, text):
     texts = refused(LEAST, override)
     assert any(text in line for line in texts), texts
 

@@ -1,4 +1,4 @@
-"""Tables that are written row group by row group: segments that survive, results that are whole or not there."""
+"""Tables written by row groups: segments survive a crash, and results are complete or absent."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ def grown(folder, segments, identity="this", resume=False):
 
 
 @pytest.mark.parametrize("segments", [1, 3])
-def test_segments_become_whole_tables(tmp_path, segments):
+def test_segments_are_merged_into_tables(tmp_path, segments):
     grown(tmp_path, segments).publish({"facts": rows(7, 1)}, {"digest": "abc"})
     found = read_results(tmp_path)
     assert sorted(found) == ["costs", "facts", "violations/generic"]
@@ -49,7 +49,7 @@ def test_rows_wait_for_a_row_group(tmp_path):
     assert groups == [ROWS_PER_GROUP, ROWS_PER_GROUP, ROWS_PER_GROUP // 2]
 
 
-def test_closed_segments_are_found_again_and_open_ones_go(tmp_path):
+def test_resume_keeps_closed_segments_and_removes_open_ones(tmp_path):
     grown(tmp_path, 2)
     (tmp_path / UNFINISHED / "0002").mkdir()
     (tmp_path / UNFINISHED / "0002" / "costs.parquet").write_bytes(b"PAR1")
@@ -61,20 +61,20 @@ def test_closed_segments_are_found_again_and_open_ones_go(tmp_path):
 
 
 @pytest.mark.parametrize(("identity", "resume"), [("other", True), ("this", False)])
-def test_segments_of_something_else_are_dropped(tmp_path, identity, resume):
+def test_segments_of_another_identity_are_dropped(tmp_path, identity, resume):
     grown(tmp_path, 2)
     assert GrowingTables(tmp_path, identity, resume=resume).segments == []
     assert files(tmp_path) == []
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]"])
-def test_segment_whose_record_is_damaged_does_not_count(tmp_path, damage):
+def test_segment_with_damaged_record_is_ignored(tmp_path, damage):
     grown(tmp_path, 3)
     (tmp_path / UNFINISHED / "0001" / RECORD).write_bytes(damage)
     assert len(GrowingTables(tmp_path, "this", resume=True).segments) == 1
 
 
-def test_after_a_failure_closed_segments_stay(tmp_path):
+def test_closed_segments_survive_a_failure(tmp_path):
     tables = grown(tmp_path, 1)
     tables.append("costs", rows(3))
     (tmp_path / UNFINISHED / "rows-of-another-rank").touch()
@@ -101,7 +101,7 @@ def test_columns_are_read_across_row_groups(tmp_path):
     assert stored.column("scenario_id", 0, ROWS_PER_GROUP).to_pylist() == list(range(ROWS_PER_GROUP))
 
 
-def test_pieces_that_nearly_fill_a_row_group_do_not_wait(tmp_path):
+def test_nearly_full_row_groups_are_written(tmp_path):
     tables = GrowingTables(tmp_path, "", resume=False)
     for _ in range(2):
         tables.append("costs", rows(0, ROWS_PER_GROUP - 1))

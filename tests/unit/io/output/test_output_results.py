@@ -22,7 +22,7 @@ def files(folder):
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def test_tables_and_manifest(tmp_path):
+def test_results_have_tables_and_manifest(tmp_path):
     write_results(tmp_path / "out", TABLES, {"case": "toy", "lower_bound": 2.0})
     assert files(tmp_path / "out") == ["hydros.parquet", "manifest.json", "training/convergence.parquet"]
     manifest = read_manifest(tmp_path / "out")
@@ -60,7 +60,7 @@ def test_empty_table_keeps_its_columns(tmp_path):
     assert read_results(tmp_path)["contracts"].schema == HYDROS.schema
 
 
-def test_results_of_an_earlier_run_go_and_other_files_stay(tmp_path):
+def test_earlier_results_are_removed_and_other_files_kept(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "other.parquet").write_bytes(b"mine")
     write_results(tmp_path, TABLES, {"run": 1})
@@ -75,7 +75,7 @@ def test_names_of_tables_cannot_leave_the_directory(tmp_path, name):
     assert not (tmp_path / "out").exists()
 
 
-def test_facts_that_are_no_json_are_refused_before_anything_is_written(tmp_path):
+def test_unserialisable_metadata_raises_before_writing(tmp_path):
     write_results(tmp_path, TABLES, {})
     before = {file: (tmp_path / file).read_bytes() for file in files(tmp_path)}
     for facts in ({"x": object()}, {"x": float("inf")}):
@@ -84,13 +84,13 @@ def test_facts_that_are_no_json_are_refused_before_anything_is_written(tmp_path)
     assert {file: (tmp_path / file).read_bytes() for file in files(tmp_path)} == before
 
 
-def test_unwritable_place_is_explained(tmp_path):
+def test_unwritable_folder_raises_write_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteError, match="a part of its path is a file"):
         write_results(tmp_path / "file" / "out", TABLES, {})
 
 
-def test_run_that_is_cut_short_keeps_the_old_results(tmp_path):
+def test_interrupted_write_keeps_old_results(tmp_path):
     write_results(tmp_path / "out", TABLES, {"run": 1})
     program = textwrap.dedent(f"""
         import resource, signal
@@ -113,21 +113,21 @@ def test_run_that_is_cut_short_keeps_the_old_results(tmp_path):
     assert files(tmp_path / "out") == ["hydros.parquet", "manifest.json", "training/convergence.parquet"]
 
 
-def test_results_without_a_manifest_are_not_whole(tmp_path):
+def test_results_without_manifest_are_incomplete(tmp_path):
     write_results(tmp_path, TABLES, {})
     (tmp_path / "manifest.json").unlink()
     with pytest.raises(ResultsError, match=r"manifest.json is missing"):
         read_results(tmp_path)
 
 
-def test_missing_table_is_named(tmp_path):
+def test_error_names_missing_table(tmp_path):
     write_results(tmp_path, TABLES, {})
     (tmp_path / "hydros.parquet").unlink()
     with pytest.raises(ResultsError, match=r"hydros.parquet is missing"):
         read_results(tmp_path)
 
 
-def test_changed_table_is_named(tmp_path):
+def test_error_names_changed_table(tmp_path):
     write_results(tmp_path, TABLES, {})
     content = bytearray((tmp_path / "hydros.parquet").read_bytes())
     content[len(content) // 2] ^= 1
@@ -144,7 +144,7 @@ def test_changed_table_is_named(tmp_path):
         (json.dumps({"format_version": 7}), "format version 7"),
     ],
 )
-def test_invalid_manifests_are_refused(tmp_path, text, words):
+def test_invalid_manifests_raise(tmp_path, text, words):
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(ResultsError, match=words):
         read_manifest(tmp_path)

@@ -43,12 +43,12 @@ def joined(paths):
     [{}, {"compression": "zstd"}, {"use_dictionary": False}, {"write_page_index": True}, {"write_statistics": False}],
     ids=str,
 )
-def test_rows_of_all_parts_in_order(tmp_path, sizes, options):
+def test_joined_rows_keep_their_order(tmp_path, sizes, options):
     content = joined(write(tmp_path, sizes, **options))
     assert parquet.read_table(io.BytesIO(content)).equals(rows(0, sum(sizes)))
 
 
-def test_row_groups_stay_as_they_are(tmp_path):
+def test_join_keeps_row_groups(tmp_path):
     paths = write(tmp_path, [25, 31])
     file = parquet.ParquetFile(io.BytesIO(joined(paths)))
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
@@ -63,7 +63,7 @@ def test_joined_file_can_be_joined_with_others(tmp_path):
     assert parquet.read_table(io.BytesIO(joined([tmp_path / "joined", third]))).equals(rows(0, 15))
 
 
-def test_other_columns_are_refused(tmp_path):
+def test_join_of_different_columns_raises(tmp_path):
     paths = write(tmp_path, [3])
     parquet.write_table(pa.table({"id": [1]}), tmp_path / "other.parquet")
     with pytest.raises(ParquetJoinError, match=r"other.parquet has other columns than .*0.parquet"):
@@ -79,7 +79,7 @@ def test_other_columns_are_refused(tmp_path):
         (lambda content: content[:-8] + b"\x05\0\0\0PAR1", "footer that this program does not know"),
     ],
 )
-def test_damaged_files_are_named(tmp_path, damage, message):
+def test_error_names_damaged_file(tmp_path, damage, message):
     (path,) = write(tmp_path, [3])
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ParquetJoinError, match=f"{path.name}.*{message}"):

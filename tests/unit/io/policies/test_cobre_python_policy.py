@@ -24,7 +24,7 @@ def copy(tmp_path):
     return shutil.copytree(FOLDER, tmp_path / "policy")
 
 
-def test_every_number_is_where_it_belongs():
+def test_all_policy_numbers_are_read():
     found = read_cobre_python_policy(MANIFEST)
     metadata = found.metadata
     assert metadata.state_names == ("storage:301", "inflow_lag1:301")
@@ -36,7 +36,7 @@ def test_every_number_is_where_it_belongs():
     assert metadata.facts == {"lower_bound": 502.5, "upper_bound": 503.5}
 
 
-def test_cuts_are_in_the_order_of_their_slots():
+def test_cuts_follow_slot_order():
     first, last = read_cobre_python_policy(MANIFEST).stages
     assert np.allclose(first.intercepts * SCALE, [-5.0, 105.5], rtol=1e-15)
     assert np.allclose(first.coefficients * SCALE, [[106.25, 107.25]] * 2, rtol=1e-15)
@@ -77,7 +77,7 @@ def set_version(copy, version):
     changed(copy / "manifest.bin", place, "<I", version)
 
 
-def test_another_version_is_named(copy):
+def test_error_names_unsupported_version(copy):
     set_version(copy, 5)
     with pytest.raises(PolicyFileError, match=r"format version 5; versions 3 \(cobre-python\) and 4 \(novomodelo\)"):
         load_policy(copy)
@@ -90,7 +90,7 @@ def test_in_format_4_cuts_are_in_units_of_the_scale_of_their_file(copy):
     assert load_policy(copy).cost_to_go(0, [1.0, 2.0]) == pytest.approx((105.5 + 106.25 + 2 * 107.25) * SCALE)
 
 
-def test_graph_that_is_no_chain(copy):
+def test_non_chain_graph_raises(copy):
     content = (copy / "manifest.bin").read_bytes()
     probability = content.index(struct.pack("<d", 1.0))
     changed(copy / "manifest.bin", probability, "<d", 0.5)
@@ -98,20 +98,20 @@ def test_graph_that_is_no_chain(copy):
         load_policy(copy)
 
 
-def test_file_without_the_identifier_is_refused(copy):
+def test_file_without_identifier_raises(copy):
     (copy / "manifest.bin").write_bytes(b"{}")
     with pytest.raises(PolicyFileError, match=r"manifest\.bin.*identifier CBVF"):
         load_policy(copy)
 
 
-def test_stage_that_is_missing(copy):
+def test_missing_stage_raises(copy):
     (copy / "cuts" / "001.bin").unlink()
     with pytest.raises(PolicyFileError, match=r"001\.bin.*No such file"):
         load_policy(copy)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_file_cut_short_anywhere(copy, name):
+def test_truncated_file_raises(copy, name):
     path = copy / name
     content = path.read_bytes()
     for length in range(0, len(content), 7):
@@ -124,7 +124,7 @@ def test_file_cut_short_anywhere(copy, name):
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(FILES), share=st.floats(0.0, 0.999), value=st.integers(0, 255))
-def test_any_byte_may_be_wrong(tmp_path, name, share, value):
+def test_corrupted_bytes_raise_policy_file_error_only(tmp_path, name, share, value):
     copy = shutil.copytree(FOLDER, tmp_path / "policy", dirs_exist_ok=True)
     path = copy / name
     changed(path, int(share * path.stat().st_size), "B", value)

@@ -62,7 +62,7 @@ def written(tmp_path):
     return path
 
 
-def test_round_trip(tmp_path, written):
+def test_policy_round_trips(tmp_path, written):
     found = read_policy(written)
     assert_same(found, policy(5, 300, 0))
     write_policy(tmp_path / "again.bin", found)
@@ -93,22 +93,22 @@ def test_arrays_of_any_layout_are_stored_as_the_same_bytes(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_digest_is_that_of_the_content(written):
+def test_digest_depends_on_content_only(written):
     content = written.read_bytes()
     assert hashlib.sha256(content[:-32]).digest() == content[-32:]
 
 
-def test_array_that_was_read_may_be_changed(written):
+def test_loaded_arrays_are_writable(written):
     read_policy(written).stages[0].intercepts[0] = 1.0
 
 
-def test_no_such_file(tmp_path):
+def test_missing_file_raises(tmp_path):
     with pytest.raises(PolicyFileError, match="there is no such policy: give a policy file"):
         read_policy(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("content", [b"", b"hello, world", b"PK\x03\x04" + bytes(100)])
-def test_files_that_are_no_policy_are_refused(tmp_path, content):
+def test_non_policy_files_raise(tmp_path, content):
     (tmp_path / "p").write_bytes(content)
     with pytest.raises(PolicyFileError, match="is not a policy file"):
         read_policy(tmp_path / "p")
@@ -176,7 +176,7 @@ def test_shapes_are_checked_before_anything_is_written():
         StageCuts(np.zeros(2), np.zeros((2, 1)), np.zeros(2, np.int32), np.zeros(2, np.int32), np.zeros(3, np.uint8))
 
 
-def test_unwritable_place_is_explained(tmp_path):
+def test_unwritable_folder_raises_write_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WriteError, match="a part of its path is a file"):
         write_policy(tmp_path / "file" / "policy.bin", policy(1))

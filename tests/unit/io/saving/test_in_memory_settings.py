@@ -29,7 +29,7 @@ def test_lists_of_the_file_and_records_both_set_the_stopping_rules(case):
     assert by_file == cobre.changed(case, {"config.training.stopping_rules": (IterationLimit(4),)})
 
 
-def test_no_change_is_no_change(case):
+def test_empty_change_returns_equal_case(case):
     assert cobre.changed(case, {}) == case
 
 

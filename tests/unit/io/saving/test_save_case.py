@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from shuffled_case import same
-from validation_case import sound_documents, sound_tables, write_case
+from validation_case import valid_documents, valid_tables, write_case
 
 import cobre
 from cobre.core.case import ABSENT_ID, Correlation, CorrelationGroup
@@ -49,7 +49,7 @@ def saved(case, folder):
 
 @pytest.fixture
 def sound(tmp_path):
-    write_case(tmp_path / "sound", sound_documents(), sound_tables())
+    write_case(tmp_path / "sound", valid_documents(), valid_tables())
     return cobre.load_case(tmp_path / "sound")
 
 
@@ -130,7 +130,7 @@ def test_years_of_history_are_written_as_a_list():
     assert document["training"]["scenario_source"]["historical_years"] == [1990, 1991, 1995]
 
 
-def test_boundary_is_written_where_it_is():
+def test_boundary_policy_path_is_preserved():
     case = cobre.load_case(ROOT / "examples" / "two_reservoirs")
     boundary = BoundaryPolicy("/somewhere/policy.bin", strict=True)
     document = config_document(cobre.changed(case.config, {"policy.boundary": boundary}))

@@ -23,10 +23,10 @@ def names(folder):
 
 
 class Interrupted(BaseException):
-    """An exception that is no Exception, like Ctrl-C."""
+    """A BaseException that is not an Exception, like KeyboardInterrupt."""
 
 
-def test_file_appears_whole(tmp_path):
+def test_file_is_complete_or_absent(tmp_path):
     write_file(tmp_path / "policy.bin", b"abc")
     assert (tmp_path / "policy.bin").read_bytes() == b"abc"
     assert names(tmp_path) == ["policy.bin"]
@@ -79,7 +79,7 @@ def test_new_directory_appears_whole(tmp_path):
     assert names(tmp_path / "deep") == ["case"]
 
 
-def test_new_directory_may_take_the_place_of_an_empty_one(tmp_path):
+def test_empty_directory_is_replaced(tmp_path):
     (tmp_path / "case").mkdir()
     with new_directory(tmp_path / "case") as folder:
         (folder / "a").write_text("1")

@@ -49,7 +49,7 @@ def test_link_in_the_place_of_a_folder_is_refused(places):
         remove_file(out / "training" / "precious")
 
 
-def test_link_in_the_place_of_a_file_loses_its_name(places):
+def test_symlink_instead_of_file_is_replaced(places):
     out, victim = places
     (out / "summary.json").symlink_to(victim / "precious")
     write_file(out / "summary.json", b"ours")

@@ -27,7 +27,7 @@ def stored(tmp_path, value):
     return read_records(tmp_path / "file")
 
 
-def test_values_come_back(tmp_path):
+def test_values_round_trip(tmp_path):
     value = {
         "plain": (None, True, 1, 2**63, -0.0, float("inf"), "ä\0", b"\0\1"),
         (1, 2): [LineCapacity(1.0, 2.0), CvarMix(0.3, 0.9), StopKind.INTERRUPTED, date(2025, 12, 1), range(2, 9, 3)],
@@ -73,7 +73,7 @@ def test_native_records_come_back(tmp_path):
     assert rows.active.tolist() == [1, 1, 1]
 
 
-def test_shared_parts_stay_shared_and_equal_arrays_lie_in_one_place(tmp_path):
+def test_shared_objects_and_equal_arrays_are_stored_once(tmp_path):
     part = LineCapacity(1.0, 2.0)
     first, second, left, right = stored(tmp_path, [part, part, np.ones(100), np.ones(100)])
     assert first is second and np.shares_memory(left, right)

@@ -19,7 +19,7 @@ def test_part_of_an_array():
     assert numbers_of(pa.chunked_array([pa.array([1.0, 2.0, 3.0, 4.0]).slice(1, 2)])).tolist() == [2.0, 3.0]
 
 
-def test_nothing_is_not_a_number():
+def test_null_becomes_nan():
     found = numbers_of(pa.chunked_array([[1.5, None]]))
     assert found[0] == 1.5
     assert np.isnan(found[1])

@@ -1,4 +1,4 @@
-"""Files that somebody else may have put there."""
+"""Tests of reading untrusted files."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_pipe_without_a_writer_is_not_waited_for(tmp_path):
         read_untrusted(tmp_path / "pipe")
 
 
-def test_more_than_is_sensible_is_not_read(tmp_path):
+def test_oversized_file_is_rejected(tmp_path):
     (tmp_path / "a").write_bytes(b"abcd")
     with pytest.raises(UntrustedFileError, match="has 4 bytes, and at most 3"):
         read_untrusted(tmp_path / "a", 3)

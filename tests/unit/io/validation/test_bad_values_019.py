@@ -5,7 +5,7 @@ import math
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from validation_case import problems_after, put, sound_documents, sound_tables, together, write_case
+from validation_case import apply_all, findings_after, put, valid_documents, valid_tables, write_case
 
 from cobre.io.case import read_case
 from cobre.io.findings import Findings
@@ -21,7 +21,7 @@ NOT_POSITIVE = (*NOT_A_NUMBER, 0, -1.0, 1e30)
 
 
 def use_019(documents, tables):
-    """Make the sound case one of format 0.19, with everything that is spoilt below in place."""
+    """Convert the valid case to format 0.19 and add every field that the tests below corrupt."""
     documents[CONFIG] |= {"$schema": NOVOMODELO, "simulation": {"cut_set": "all"}}
     documents[CONFIG]["training"]["cut_selection"] = {"selection": {"method": "level1"}}
     documents[CONSTRAINTS]["constraints"][0]["slack"]["penalty_basis"] = "per_unit"
@@ -88,14 +88,14 @@ CELLS = {
 }
 
 
-def test_case_is_sound_before_it_is_spoilt(tmp_path):
-    assert [str(error) for error in problems_after(tmp_path, use_019).errors] == []
+def test_unmodified_case_is_valid(tmp_path):
+    assert [str(error) for error in findings_after(tmp_path, use_019).errors] == []
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in PLACES for value in PLACES[name][2]], ids=str)
-def test_bad_value_is_named_with_a_remedy(tmp_path, name, value):
+def test_invalid_value_is_reported_with_remedy(tmp_path, name, value):
     place, field, _ = PLACES[name]
-    errors = problems_after(tmp_path, together(use_019, put(place, value))).errors
+    errors = findings_after(tmp_path, apply_all(use_019, put(place, value))).errors
     assert [error.file for error in errors] == [place.partition(":")[0]] * len(errors)
     assert any(field in error.field for error in errors), [str(error) for error in errors]
     assert all(error.advice for error in errors)
@@ -103,7 +103,7 @@ def test_bad_value_is_named_with_a_remedy(tmp_path, name, value):
 
 def read_with_cell(folder, column, values, rows=1):
     """Return the errors of the case with another column, as Parquet stores it, in its table of productivities."""
-    documents, tables = sound_documents(), sound_tables()
+    documents, tables = valid_documents(), valid_tables()
     use_019(documents, tables)
     write_case(folder, documents, tables)
     table = parquet.read_table(folder / TABLE)
@@ -116,33 +116,33 @@ def read_with_cell(folder, column, values, rows=1):
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_bad_cell_is_named(tmp_path, name):
+def test_invalid_cell_is_reported(tmp_path, name):
     column, values, words = CELLS[name]
     errors = read_with_cell(tmp_path, column, values)
     assert all(error.startswith(TABLE) for error in errors), errors
     assert any(words in error for error in errors), errors
 
 
-def test_rows_that_repeat_are_named(tmp_path):
+def test_repeated_rows_are_reported(tmp_path):
     [error] = read_with_cell(tmp_path, COLUMN, pa.array([0.8]), rows=2)
     assert error.startswith(f"{TABLE}, hydro 1: appears 2 times")
 
 
-def test_all_bad_values_are_named_at_once(tmp_path):
+def test_all_invalid_values_are_reported_together(tmp_path):
     names = [name for name in PLACES if name not in ("kind", "tag's plant", "method")]  # they hide others
-    spoils = [put(PLACES[name][0], [] if name != "constraint" else 5) for name in names]
-    errors = problems_after(tmp_path, together(use_019, *spoils)).errors
+    changes = [put(PLACES[name][0], [] if name != "constraint" else 5) for name in names]
+    errors = findings_after(tmp_path, apply_all(use_019, *changes)).errors
     for name in names:
         place, field, _ = PLACES[name]
         found = [error for error in errors if error.file == place.partition(":")[0] and field in error.field]
         assert found, (name, [str(error) for error in errors])
 
 
-def test_parameter_that_cannot_be_read_is_not_undefined_as_well(tmp_path):
-    errors = problems_after(tmp_path, together(use_019, put(f"{PARAMETERS}:scalar_parameters.0.values", "x"))).errors
+def test_unreadable_parameter_is_not_also_undefined(tmp_path):
+    errors = findings_after(tmp_path, apply_all(use_019, put(f"{PARAMETERS}:scalar_parameters.0.values", "x"))).errors
     assert [error.field for error in errors] == ["values"], [str(error) for error in errors]
 
 
-def test_cap_of_no_rows_is_allowed(tmp_path):
+def test_cap_without_rows_is_valid(tmp_path):
     """Novomodelo reads 0 as it reads 1: cuts of the present iteration stay in any case."""
-    assert not problems_after(tmp_path, together(use_019, put(f"{CONFIG}:{SELECTION}.max_active_per_stage", 0))).errors
+    assert not findings_after(tmp_path, apply_all(use_019, put(f"{CONFIG}:{SELECTION}.max_active_per_stage", 0))).errors

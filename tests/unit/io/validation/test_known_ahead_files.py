@@ -227,13 +227,13 @@ def test_all_problems_are_reported_at_once(tmp_path):
 
 
 @pytest.mark.parametrize("field", ["stages", "thermal_bounds"])
-def test_unknown_fields_of_post_study_stages(field, tmp_path):
+def test_unknown_fields_of_post_study_stages_are_reported(field, tmp_path):
     case = ahead_after_study()
     content = case.documents["post_study_stages.json"]
-    spoilt = content | {field: [*content[field][:1], content[field][1] | {"colour": 1}]}
-    errors, _ = found_in(replace(case, documents=case.documents | {"post_study_stages.json": spoilt}), tmp_path)
+    corrupted = content | {field: [*content[field][:1], content[field][1] | {"colour": 1}]}
+    errors, _ = found_in(replace(case, documents=case.documents | {"post_study_stages.json": corrupted}), tmp_path)
     assert any("colour" in error for error in errors), errors
 
 
-def test_blocks_in_order_with_one_time_are_fine(tmp_path):
+def test_blocks_with_equal_times_are_valid(tmp_path):
     assert found_in(travelling_in_blocks(60.0), tmp_path)[0] == []

@@ -1,4 +1,4 @@
-"""Rules on the policy graph: chains, trees and graphs of nodes, each spoilt in one way."""
+"""Rules on the policy graph: chains, trees and graphs of nodes, each corrupted in one way."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +42,7 @@ def problems(rule, example, nodes=(), edges=(), **changes):
 
 
 @pytest.mark.parametrize("rule", graph.RULES)
-def test_chain_and_a_tree_are_sound(example, rule):
+def test_chain_and_tree_are_valid(example, rule):
     assert problems(rule, example, edges=[Transition(0, 1, 1.0), Transition(1, 2, 1.0)]) == []
     enumerated = {"selection": Enumerated()}
     assert problems(rule, example, NODES, EDGES, training=enumerated, simulation=enumerated) == []
@@ -61,12 +61,12 @@ def test_probabilities_of_leaving_a_node_sum_to_one(example):
     assert problems(graph.probabilities, example, NODES, edges) == expected
 
 
-def test_probability_is_not_negative_even_if_the_sum_is_one(example):
+def test_negative_probability_is_reported_even_if_sum_is_one(example):
     edges = [Transition(10, 20, -0.5), Transition(10, 21, 1.5), *EDGES[2:]]
     assert [message for *_, message in problems(graph.probabilities, example, NODES, edges)] == ["is -0.5", "is 1.5"]
 
 
-def test_probabilities_may_miss_one_by_rounding(example):
+def test_probability_sum_tolerates_rounding(example):
     edges = [Transition(10, 20, 0.3333333), Transition(10, 21, 0.6666666), *EDGES[2:]]  # 1e-7 below 1
     assert problems(graph.probabilities, example, NODES, edges) == []
 
@@ -81,7 +81,7 @@ def test_probabilities_may_miss_one_by_rounding(example):
         (NODES, [*EDGES[:3], replace(EDGES[3], annual_discount_rate_override=0.1)], "no rate of its own"),
     ],
 )
-def test_nodes_and_edges_that_do_not_fit_the_stages(example, nodes, edges, message):
+def test_nodes_and_edges_inconsistent_with_stages_are_reported(example, nodes, edges, message):
     [(*_, found)] = problems(graph.nodes_and_edges, example, nodes, edges)
     assert message in found
 
@@ -99,19 +99,19 @@ def test_paths_lead_from_one_root_to_the_last_stage(example, nodes, edges, expec
     assert expected in [(entity, message) for entity, _, message in found]
 
 
-def test_enumerated_selection_needs_one_parent_for_each_node(example):
+def test_enumerated_selection_requires_single_parents(example):
     edges = [*EDGES[:3], Transition(21, 30, 1.0), Transition(20, 31, 0.0)]
     [(*_, message)] = problems(graph.enumerated_trees, example, NODES, edges, training={"selection": Enumerated()})
     assert message == "more than one parent of node 30, but selection is enumerated"
 
 
-def test_enumerated_simulation_needs_enumerated_training(example):
+def test_enumerated_simulation_requires_enumerated_training(example):
     simulation = {"enabled": True, "selection": Enumerated()}
     [(_, field, message)] = problems(graph.enumerated_trees, example, NODES, EDGES, simulation=simulation)
     assert (field, message[:13]) == ("simulation.selection", "is enumerated")
 
 
-def test_sampled_selection_takes_no_scenario_at_a_node(example):
+def test_scenario_of_node_is_rejected_with_sampled_selection(example):
     nodes = [replace(NODES[0], scenario_id=0), *NODES[1:]]
     [(_, field, message)] = problems(graph.enumerated_trees, example, nodes, EDGES)
     assert (field, message) == (
@@ -142,7 +142,7 @@ def test_nodes_name_an_external_scenario_of_their_stage(example):
     ]
 
 
-def test_rule_gap_needs_paths_that_tell_the_cost_and_a_tolerance(example):
+def test_gap_rule_requires_policy_cost_and_tolerance(example):
     rules = {"stopping_rules": (IterationLimit(5), Gap(tolerance=1.0))}
     assert problems(settings.gap_rules, example, training=rules) == []
     fresh = rules | {"scenario_source": ScenarioSource.of(inflow="out_of_sample", seed=1)}

@@ -1,14 +1,14 @@
-"""A wrong type must not hide an unknown bus."""
+"""References to unknown entities are reported even if other fields have wrong types."""
 
-from validation_case import problems_after, put, together
+from validation_case import apply_all, findings_after, put
 
 THERMAL = "system/thermals.json:thermals.0"
 HYDROS = "system/hydros.json:hydros"
 LINE = "system/lines.json:lines.0"
 
 
-def texts(tmp_path, *spoilers):
-    return [str(problem) for problem in problems_after(tmp_path, together(*spoilers)).errors]
+def texts(tmp_path, *changes):
+    return [str(problem) for problem in findings_after(tmp_path, apply_all(*changes)).errors]
 
 
 def test_wrong_types_and_unknown_ids_are_reported_together(tmp_path):

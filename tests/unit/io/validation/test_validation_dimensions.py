@@ -1,7 +1,7 @@
 """Counts in different files agree."""
 
 import pytest
-from validation_case import columns, drop, problems_after, put, together
+from validation_case import apply_all, drop, findings_after, put, put_columns
 
 from cobre.io.findings import Layer
 
@@ -15,26 +15,26 @@ DIMENSION = 6
 
 def openings(stages=3, count=2, dimension=DIMENSION):
     keys = [(s, o, e) for s in range(stages) for o in range(count) for e in range(dimension)]
-    table = columns(
+    table = put_columns(
         "noise_openings",
         stage_id=[key[0] for key in keys],
         opening_index=[key[1] for key in keys],
         entity_index=[key[2] for key in keys],
         value=[0.5] * len(keys),
     )
-    return together(put(f"{SOURCE}.openings", {"source": "file"}), table)
+    return apply_all(put(f"{SOURCE}.openings", {"source": "file"}), table)
 
 
 def external(scenarios=3, hydros=3, stages=3, scheme="external"):
     keys = [(t, w, h) for t in range(stages) for w in range(scenarios) for h in range(hydros)]
-    table = columns(
+    table = put_columns(
         "external_inflow_scenarios",
         stage_id=[key[0] for key in keys],
         scenario_id=[key[1] for key in keys],
         hydro_id=[key[2] for key in keys],
         value_m3s=[0.5] * len(keys),
     )
-    return together(put(f"{SOURCE}.inflow", {"scheme": scheme}), table)
+    return apply_all(put(f"{SOURCE}.inflow", {"scheme": scheme}), table)
 
 
 def one_stage(documents, tables):
@@ -49,7 +49,7 @@ def one_stage(documents, tables):
     del documents["constraints/generic_parameters.json"]
 
 
-SPOILT = {
+CORRUPTED = {
     "one stage": (one_stage, "stages.json, stages: there are 1 (expected at least 2)"),
     "gap in blocks": (
         put(f"{STAGES}.1.blocks.1.id", 2),
@@ -77,27 +77,27 @@ SPOILT = {
         "hydro 0 (H0): has evaporation, but no geometry",
     ),
     "statistics twice": (
-        columns("load_seasonal_stats", stage_id=[0, 1, 2, 0, 1, 1]),
+        put_columns("load_seasonal_stats", stage_id=[0, 1, 2, 0, 1, 1]),
         "bus 1, stage 1: appears 2 times",
     ),
     "statistics missing": (
-        columns("load_seasonal_stats", stage_id=[0, 1, 2, 0, 1, 1]),
+        put_columns("load_seasonal_stats", stage_id=[0, 1, 2, 0, 1, 1]),
         "bus 1, stage_id: there is no row for stage 2",
     ),
     "lags": (
-        columns("inflow_ar_coefficients", lag=[1, 2, 1]),
+        put_columns("inflow_ar_coefficients", lag=[1, 2, 1]),
         "hydro 0, stage 1, lag: the lags are 2 (expected 1, 2, ...",
     ),
     "override twice": (
-        columns("thermal_bounds", stage_id=[0, 0], block_id=[None, None]),
+        put_columns("thermal_bounds", stage_id=[0, 0], block_id=[None, None]),
         "thermal 0, stage 0, max_generation_mw: appears 2 times",
     ),
     "override block": (
-        columns("thermal_bounds", block_id=[None, 5]),
+        put_columns("thermal_bounds", block_id=[None, 5]),
         "rows of stage 1, block_id: stage 1 has no block 5",
     ),
-    "generic block": (columns("generic_constraint_bounds", block_id=[2, None]), "block_id: stage 0 has no block 2"),
-    "plane twice": (columns("fpha_hyperplanes", plane_id=[0, 0]), "hydro 1, plane 0: appears 2 times"),
+    "generic block": (put_columns("generic_constraint_bounds", block_id=[2, None]), "block_id: stage 0 has no block 2"),
+    "plane twice": (put_columns("fpha_hyperplanes", plane_id=[0, 0]), "hydro 1, plane 0: appears 2 times"),
     "openings file missing": (
         put(f"{SOURCE}.openings", {"source": "file"}),
         "openings are read from a file, but there is none",
@@ -109,7 +109,7 @@ SPOILT = {
         "stage 0, entity_index: there are 5 different ones, and 6 are needed",
     ),
     "external file missing": (
-        together(external(), drop("scenarios/external_inflow_scenarios.parquet")),
+        apply_all(external(), drop("scenarios/external_inflow_scenarios.parquet")),
         "training.scenario_source.inflow.scheme: the scheme is external, but there are no such scenarios",
     ),
     "external plant": (external(hydros=2), "hydro 2, stage 0, scenario_id: there are 0 of 3 scenarios"),
@@ -120,7 +120,7 @@ SPOILT = {
     ),
     "parameter other stages": (put(f"{PARAMETER}.values", [[i, 1.0] for i in range(4)]), "there is no stage 3"),
     "parameter seasons": (
-        together(put(f"{PARAMETER}.kind", "seasonal"), put(f"{PARAMETER}.values", [[0, 1.0], [2, 1.0]])),
+        apply_all(put(f"{PARAMETER}.kind", "seasonal"), put(f"{PARAMETER}.values", [[0, 1.0], [2, 1.0]])),
         "there is no value for season 1",
     ),
     "parameter blocks": (
@@ -141,10 +141,10 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("name", SPOILT)
-def test_wrong_counts(tmp_path, name):
-    spoil, words = SPOILT[name]
-    problems = problems_after(tmp_path, spoil)
+@pytest.mark.parametrize("name", CORRUPTED)
+def test_wrong_counts_are_reported(tmp_path, name):
+    corrupt, words = CORRUPTED[name]
+    problems = findings_after(tmp_path, corrupt)
     texts = [str(problem) for problem in problems.errors]
     assert any(words in text for text in texts), texts
     assert {problem.layer for problem in problems.errors} == {Layer.DIMENSIONS}
@@ -156,28 +156,28 @@ SOUND = {
     "storage at the end": put(
         "constraints/generic_constraints.json:constraints.0.expression", "hydro_storage_final(0, 1) <= 3"
     ),
-    "storage between blocks": together(
+    "storage between blocks": apply_all(
         put("constraints/generic_constraints.json:constraints.0.expression", "hydro_storage_final(0, 0) <= 3"),
         put(f"{STAGES}.0.block_mode", "chronological"),
     ),
-    "empty table": columns("inflow_ar_coefficients", hydro_id=[], stage_id=[], lag=[], coefficient=[]),
+    "empty table": put_columns("inflow_ar_coefficients", hydro_id=[], stage_id=[], lag=[], coefficient=[]),
 }
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_valid_variants_have_no_problems(tmp_path, name):
-    assert [str(problem) for problem in problems_after(tmp_path, SOUND[name])] == []
+    assert [str(problem) for problem in findings_after(tmp_path, SOUND[name])] == []
 
 
 UNUSED = {
     "openings": (
-        together(openings(), put(f"{SOURCE}.openings", {"source": "generated"})),
+        apply_all(openings(), put(f"{SOURCE}.openings", {"source": "generated"})),
         "noise_openings.parquet: is not used",
     ),
     "external": (external(scheme="in_sample"), "external_inflow_scenarios.parquet: is not used"),
     "inflow": (
-        together(
-            columns(
+        apply_all(
+            put_columns(
                 "inflow_seasonal_stats",
                 hydro_id=[0, 0, 0, 0],
                 stage_id=[-1, 0, 1, 2],
@@ -192,8 +192,8 @@ UNUSED = {
 
 
 @pytest.mark.parametrize("name", UNUSED)
-def test_unused_settings_are_warned_of(tmp_path, name):
-    spoil, words = UNUSED[name]
-    problems = problems_after(tmp_path, spoil)
+def test_unused_settings_give_warnings(tmp_path, name):
+    corrupt, words = UNUSED[name]
+    problems = findings_after(tmp_path, corrupt)
     assert not problems.errors
     assert any(words in str(problem) for problem in problems.warnings)

@@ -1,14 +1,14 @@
 """Every id that is used must be declared somewhere."""
 
 import pytest
-from validation_case import columns, problems_after, put
+from validation_case import findings_after, put, put_columns
 
 from cobre.io.findings import Layer
 
 HYDROS = "system/hydros.json:hydros"
 GENERIC = "constraints/generic_constraints.json:constraints"
 
-SPOILT = {
+CORRUPTED = {
     "line source": (
         put("system/lines.json:lines.0.source_bus_id", 9),
         "line 0 (AB), source_bus_id: there is no bus 9 (declared: 0, 1)",
@@ -70,28 +70,34 @@ SPOILT = {
         put("scenarios/correlation.json:schedule.0.profile_name", "wet"),
         "profile_name: there is no profile `wet` (declared: default)",
     ),
-    "stats": (columns("load_seasonal_stats", bus_id=[0, 0, 0, 1, 1, 9]), "rows of bus 9, bus_id: there is no bus 9"),
+    "stats": (
+        put_columns("load_seasonal_stats", bus_id=[0, 0, 0, 1, 1, 9]),
+        "rows of bus 9, bus_id: there is no bus 9",
+    ),
     "lags": (
-        columns("inflow_ar_coefficients", hydro_id=[0, 0, 9]),
+        put_columns("inflow_ar_coefficients", hydro_id=[0, 0, 9]),
         "inflow_ar_coefficients.parquet, rows of hydro 9, hydro_id",
     ),
-    "history": (columns("inflow_history", hydro_id=[0, 9]), "inflow_history.parquet, rows of hydro 9, hydro_id"),
-    "planes": (columns("fpha_hyperplanes", hydro_id=[1, 9]), "fpha_hyperplanes.parquet, rows of hydro 9, hydro_id"),
-    "geometry": (columns("hydro_geometry", hydro_id=[2, 2, 9]), "hydro_geometry.parquet, rows of hydro 9, hydro_id"),
-    "thermal bounds": (columns("thermal_bounds", thermal_id=[0, 9]), "thermal_bounds.parquet, rows of thermal 9"),
+    "history": (put_columns("inflow_history", hydro_id=[0, 9]), "inflow_history.parquet, rows of hydro 9, hydro_id"),
+    "planes": (put_columns("fpha_hyperplanes", hydro_id=[1, 9]), "fpha_hyperplanes.parquet, rows of hydro 9, hydro_id"),
+    "geometry": (
+        put_columns("hydro_geometry", hydro_id=[2, 2, 9]),
+        "hydro_geometry.parquet, rows of hydro 9, hydro_id",
+    ),
+    "thermal bounds": (put_columns("thermal_bounds", thermal_id=[0, 9]), "thermal_bounds.parquet, rows of thermal 9"),
     "thermal bounds stage": (
-        columns("thermal_bounds", stage_id=[0, 9]),
+        put_columns("thermal_bounds", stage_id=[0, 9]),
         "rows of stage 9, stage_id: there is no stage 9",
     ),
     "group bounds": (
-        columns("hydro_unit_group_bounds", hydro_unit_group_id=[5]),
+        put_columns("hydro_unit_group_bounds", hydro_unit_group_id=[5]),
         "rows of hydro 0, hydro_unit_group_id: there is no unit group 5",
     ),
-    "pumping bounds": (columns("pumping_bounds", pumping_station_id=[4]), "there is no pumping station 4"),
-    "contract bounds": (columns("contract_bounds", contract_id=[4]), "there is no contract 4"),
-    "line prices": (columns("penalty_overrides_line", line_id=[4]), "there is no line 4"),
-    "source prices": (columns("penalty_overrides_ncs", ncs_id=[4]), "there is no non-controllable source 4"),
-    "generic bounds": (columns("generic_constraint_bounds", constraint_id=[0, 4]), "there is no constraint 4"),
+    "pumping bounds": (put_columns("pumping_bounds", pumping_station_id=[4]), "there is no pumping station 4"),
+    "contract bounds": (put_columns("contract_bounds", contract_id=[4]), "there is no contract 4"),
+    "line prices": (put_columns("penalty_overrides_line", line_id=[4]), "there is no line 4"),
+    "source prices": (put_columns("penalty_overrides_ncs", ncs_id=[4]), "there is no non-controllable source 4"),
+    "generic bounds": (put_columns("generic_constraint_bounds", constraint_id=[0, 4]), "there is no constraint 4"),
     "generic term": (
         put(f"{GENERIC}.0.expression", "thermal_generation(4) <= 1"),
         "constraint 0 (cap), expression, thermal_generation(4): there is no thermal 4",
@@ -111,19 +117,19 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("name", SPOILT)
-def test_unknown_ids(tmp_path, name):
-    spoil, words = SPOILT[name]
-    problems = problems_after(tmp_path, spoil)
+@pytest.mark.parametrize("name", CORRUPTED)
+def test_unknown_ids_are_reported(tmp_path, name):
+    corrupt, words = CORRUPTED[name]
+    problems = findings_after(tmp_path, corrupt)
     texts = [str(problem) for problem in problems.errors]
     assert any(words in text for text in texts), texts
     assert problems.errors[0].layer is Layer.REFERENCES  # what follows from it comes after it
 
 
 def test_statistics_of_unknown_stages_are_a_warning(tmp_path):
-    spoil = columns(
+    corrupt = put_columns(
         "inflow_ar_coefficients", stage_id=[0, 1, 2, 40], hydro_id=[0] * 4, lag=[1] * 4, coefficient=[0.5] * 4
     )
-    problems = problems_after(tmp_path, spoil)
+    problems = findings_after(tmp_path, corrupt)
     assert not problems.errors
     assert ["not used: 40" in str(problem) for problem in problems.warnings] == [True]

@@ -1,7 +1,7 @@
 """Rules declare their inputs: they read no others, and run only if these are valid."""
 
 import pytest
-from validation_case import problems_after, sound_documents, sound_tables, write_case
+from validation_case import findings_after, valid_documents, valid_tables, write_case
 
 from cobre.io.case import read_case
 from cobre.io.findings import Findings
@@ -84,7 +84,7 @@ class Recorder:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sound")
-    write_case(folder, sound_documents(), sound_tables())
+    write_case(folder, valid_documents(), valid_tables())
     return read_case(folder, Findings())
 
 
@@ -100,12 +100,12 @@ def test_rules_are_run_once_and_are_documented():
     assert all(each.check.__doc__ for each in RULES)
 
 
-FILES = [*sound_documents(), *sound_tables()]
+FILES = [*valid_documents(), *valid_tables()]
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_file_that_cannot_be_decoded_stops_no_rule_that_does_not_need_it(tmp_path, file):
-    documents, tables = sound_documents(), sound_tables()
+def test_undecodable_file_stops_only_rules_that_need_it(tmp_path, file):
+    documents, tables = valid_documents(), valid_tables()
     documents["system/thermals.json"]["thermals"][0]["cost_per_mwh"] = -1.0
     write_case(tmp_path, documents, tables)
     (tmp_path / file).write_bytes(b"{")
@@ -135,29 +135,29 @@ def test_file_that_cannot_be_decoded_stops_no_rule_that_does_not_need_it(tmp_pat
         ("initial_conditions.json", "recent_observations", "hydro_id"),
     ],
 )
-def test_reference_to_nothing_raises_nothing_and_hides_no_other_error(tmp_path, file, array, field):
-    def spoil(documents, tables):
+def test_dangling_reference_raises_no_exception_and_hides_no_finding(tmp_path, file, array, field):
+    def corrupt(documents, tables):
         documents[file][array][0][field] = 99
         documents["penalties.json"]["bus"]["excess_cost"] = -1.0
 
-    codes = {finding.code.name for finding in problems_after(tmp_path, spoil).errors}
+    codes = {finding.code.name for finding in findings_after(tmp_path, corrupt).errors}
     assert {"unknown-reference", "value-not-positive"} <= codes
 
 
-@pytest.mark.parametrize("name", [name for name in sound_tables() if "id" in "".join(sound_tables()[name])])
-def test_rows_of_unknown_entities_raise_nothing(tmp_path, name):
-    column = next(iter(sound_tables()[name]))
+@pytest.mark.parametrize("name", [name for name in valid_tables() if "id" in "".join(valid_tables()[name])])
+def test_rows_of_unknown_entities_raise_no_exception(tmp_path, name):
+    column = next(iter(valid_tables()[name]))
 
-    def spoil(documents, tables):
+    def corrupt(documents, tables):
         tables[name][column][0] = 99
 
-    codes = {finding.code.name for finding in problems_after(tmp_path, spoil).errors}
+    codes = {finding.code.name for finding in findings_after(tmp_path, corrupt).errors}
     assert "unknown-reference" in codes
 
 
 def test_findings_about_an_unknown_entity_are_not_repeated(tmp_path):
-    def spoil(documents, tables):
+    def corrupt(documents, tables):
         documents["initial_conditions.json"]["filling_storage"] = [{"hydro_id": 99, "value_hm3": -5.0}]
 
-    findings = problems_after(tmp_path, spoil)
+    findings = findings_after(tmp_path, corrupt)
     assert [finding.code.name for finding in findings.errors] == ["unknown-reference"]

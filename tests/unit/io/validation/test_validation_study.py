@@ -4,7 +4,7 @@ from datetime import date
 
 import numpy as np
 import pytest
-from validation_case import by_entity_and_stage, columns, drop, problems_after, put, together
+from validation_case import apply_all, by_entity_and_stage, drop, findings_after, put, put_columns
 
 from cobre.io.policies.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
 
@@ -30,7 +30,7 @@ def observed(*windows, hydros=(0,)):
 def lags(*rows):
     """Return rows of (hydro, stage, lag) with a coefficient."""
 
-    def spoil(documents, tables):
+    def corrupt(documents, tables):
         tables["scenarios/inflow_ar_coefficients.parquet"] = {
             "hydro_id": [row[0] for row in rows],
             "stage_id": [row[1] for row in rows],
@@ -41,7 +41,7 @@ def lags(*rows):
         statistics = by_entity_and_stage("hydro_id", range(3), range(-3, 3), mean_m3s=20.0, std_m3s=4.0)
         tables["scenarios/inflow_seasonal_stats.parquet"] = statistics
 
-    return spoil
+    return corrupt
 
 
 def pre_study(documents, tables):
@@ -69,15 +69,15 @@ ERRORS = {
         "the first stages need lag 1",
     ),
     "the second month": (
-        together(lags((0, 0, 1), (0, 0, 2)), pre_study, observed(DECEMBER)),
+        apply_all(lags((0, 0, 1), (0, 0, 2)), pre_study, observed(DECEMBER)),
         "the first stages need lag 2, but not every day from 2023-11-01 to 2023-12-01",
     ),
     "a later stage looks back": (
-        together(lags((0, 1, 1), (0, 1, 2), (0, 1, 3)), pre_study, observed(DECEMBER)),
+        apply_all(lags((0, 1, 1), (0, 1, 2), (0, 1, 3)), pre_study, observed(DECEMBER)),
         "the first stages need lag 2",
     ),
     "a year": (
-        together(yearly, observed(DECEMBER, hydros=(0, 1))),
+        apply_all(yearly, observed(DECEMBER, hydros=(0, 1))),
         "hydro 1 (H1), recent_observations: the first stages need lags 10, 11, 12",
     ),
     "pump from a plant that is not there yet": (
@@ -89,17 +89,17 @@ ERRORS = {
         "pumping station 0 (P), destination_hydro_id: hydro 1 (H1) does not exist in stages 1, 2",
     ),
     "a dead volume that is larger at the end of filling": (
-        together(
+        apply_all(
             put(f"{HYDROS}.0.filling", {"start_stage_id": 0, "filling_min_rate_m3s": 5.0}),
             put(f"{HYDROS}.0.entry_stage_id", 1),
             put(f"{INITIAL}:storage", [{"hydro_id": 1, "value_hm3": 50.0}, {"hydro_id": 2, "value_hm3": 50.0}]),
             put(f"{INITIAL}:filling_storage", [{"hydro_id": 0, "value_hm3": 0.0}]),
-            columns("hydro_bounds", stage_id=[0, 1], block_id=[None, None], min_storage_hm3=[30.0, None]),
+            put_columns("hydro_bounds", stage_id=[0, 1], block_id=[None, None], min_storage_hm3=[30.0, None]),
         ),
         "filling.filling_min_rate_m3s: is too low: 13.14 hm3 are reached before stage 1, and the dead volume is 30 hm3",
     ),
     "a mean beside a risk measure": (
-        together(
+        apply_all(
             put(RULES, [LIMIT, SIMULATION]),
             put("stages.json:stages.1.risk_measure", {"cvar": {"alpha": 0.5, "lambda": 0.3}}),
         ),
@@ -114,8 +114,8 @@ ERRORS = {
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors(tmp_path, name):
-    spoil, words = ERRORS[name]
-    texts = [str(problem) for problem in problems_after(tmp_path, spoil).errors]
+    corrupt, words = ERRORS[name]
+    texts = [str(problem) for problem in findings_after(tmp_path, corrupt).errors]
     assert len(texts) == 1, texts
     assert words in texts[0]
 
@@ -129,9 +129,9 @@ def seasons_without_statistics(documents, tables):
 
 SOUND = {
     "two windows": observed(("2023-12-01", "2023-12-16"), ("2023-12-16", "2024-01-01")),
-    "from history": together(
+    "from history": apply_all(
         observed(),
-        columns(
+        put_columns(
             "inflow_history",
             hydro_id=[0, 0],
             start_date=[date(2020, 1, 1), date(2023, 11, 1)],
@@ -139,12 +139,12 @@ SOUND = {
             value_m3s=[10.0, 11.0],
         ),
     ),
-    "lags inside the study": together(lags((0, 1, 1), (0, 2, 1), (0, 2, 2)), pre_study, observed()),
-    "no statistics": together(seasons_without_statistics, observed(), drop("stages.json:pre_study_stages")),
-    "a pump that waits": together(put(f"{HYDROS}.2.entry_stage_id", 1), put(f"{STATION}.entry_stage_id", 1)),
-    "a pump without a flow": together(
+    "lags inside the study": apply_all(lags((0, 1, 1), (0, 2, 1), (0, 2, 2)), pre_study, observed()),
+    "no statistics": apply_all(seasons_without_statistics, observed(), drop("stages.json:pre_study_stages")),
+    "a pump that waits": apply_all(put(f"{HYDROS}.2.entry_stage_id", 1), put(f"{STATION}.entry_stage_id", 1)),
+    "a pump without a flow": apply_all(
         put(f"{HYDROS}.2.entry_stage_id", 1),
-        columns("pumping_bounds", stage_id=[0], block_id=[None], max_m3s=[0.0]),
+        put_columns("pumping_bounds", stage_id=[0], block_id=[None], max_m3s=[0.0]),
     ),
     "a rule that simulates": put(RULES, [LIMIT, SIMULATION]),
 }
@@ -152,19 +152,19 @@ SOUND = {
 
 @pytest.mark.parametrize("name", SOUND)
 def test_valid_variants_have_no_problems(tmp_path, name):
-    assert [str(problem) for problem in problems_after(tmp_path, SOUND[name])] == []
+    assert [str(problem) for problem in findings_after(tmp_path, SOUND[name])] == []
 
 
 WARNINGS = {
     "empty without a word": (
-        together(
+        apply_all(
             put(f"{HYDROS}.2.reservoir.min_storage_hm3", 0.0),
             put(f"{INITIAL}:storage", [{"hydro_id": 0, "value_hm3": 50.0}, {"hydro_id": 1, "value_hm3": 50.0}]),
         ),
         "hydro 2 (H2), storage.value_hm3: is missing: the study starts with an empty reservoir",
     ),
     "filling from nothing": (
-        together(
+        apply_all(
             put(f"{HYDROS}.0.filling", {"start_stage_id": 0, "filling_min_rate_m3s": 40.0}),
             put(f"{HYDROS}.0.entry_stage_id", 1),
             put(f"{INITIAL}:storage", [{"hydro_id": 1, "value_hm3": 50.0}, {"hydro_id": 2, "value_hm3": 50.0}]),
@@ -172,11 +172,11 @@ WARNINGS = {
         "hydro 0 (H0), filling_storage.value_hm3: is missing: filling starts from empty",
     ),
     "ratios": (
-        columns("inflow_ar_coefficients", residual_std_ratio=[0.8, 0.8, 0.8]),
+        put_columns("inflow_ar_coefficients", residual_std_ratio=[0.8, 0.8, 0.8]),
         "residual_std_ratio: has no effect",
     ),
     "other noise": (
-        together(
+        apply_all(
             put(RULES, [LIMIT, SIMULATION]),
             put("config.json:training.scenario_source.load", {"scheme": "out_of_sample"}),
         ),
@@ -201,8 +201,8 @@ WARNINGS = {
 
 @pytest.mark.parametrize("name", WARNINGS)
 def test_warnings(tmp_path, name):
-    spoil, words = WARNINGS[name]
-    problems = problems_after(tmp_path, spoil)
+    corrupt, words = WARNINGS[name]
+    problems = findings_after(tmp_path, corrupt)
     assert [str(problem) for problem in problems.errors] == []
     (text,) = [str(problem) for problem in problems.warnings]
     assert words in text
@@ -242,11 +242,11 @@ def stored_policy(path, end, hydros):
         ("2024-04-01", (0, 1), "does not price the water of hydro 2 (H2)"),
     ],
 )
-def test_boundary_policies(tmp_path, end, hydros, words):
+def test_boundary_policies_are_validated(tmp_path, end, hydros, words):
     stored_policy(tmp_path / "other.bin", end, hydros)
     texts = [
         str(problem)
-        for problem in problems_after(
+        for problem in findings_after(
             tmp_path / "case", put("config.json:policy", {"boundary": {"path": "../other.bin"}})
         )
     ]

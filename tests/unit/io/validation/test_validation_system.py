@@ -1,7 +1,7 @@
 """Numbers of the horizon, of plants and of prices that make no sense."""
 
 import pytest
-from validation_case import check_senseless, columns, put, together
+from validation_case import apply_all, assert_semantic_error, put, put_columns
 
 STAGES = "stages.json:stages"
 GRAPH = "stages.json:policy_graph"
@@ -14,9 +14,18 @@ HORIZON = {
         put(f"{STAGES}.1.end_date", "2024-01-15"),
         "stage 1, end_date: is 2024-01-15, not after start_date",
     ),
-    "not in order": (put(f"{STAGES}.0.end_date", "2025-01-15"), "stage 1, end_date: is 2024-03-01, but stage 0 ends"),
-    "late pre-study": (put("stages.json:pre_study_stages.0.end_date", "2024-01-05"), "pre-study stage -1, end_date"),
-    "probability": (put(f"{GRAPH}.transitions.0.probability", 0.5), "leaving stage 0 sum to 0.5 (expected a sum of 1)"),
+    "not in order": (
+        put(f"{STAGES}.0.end_date", "2025-01-15"),
+        "stage 1, end_date: is 2024-03-01, but stage 0 ends",
+    ),
+    "late pre-study": (
+        put("stages.json:pre_study_stages.0.end_date", "2024-01-05"),
+        "pre-study stage -1, end_date",
+    ),
+    "probability": (
+        put(f"{GRAPH}.transitions.0.probability", 0.5),
+        "leaving stage 0 sum to 0.5 (expected a sum of 1)",
+    ),
     "backwards": (
         put(f"{GRAPH}.transitions", [{"source_id": 1, "target_id": 0, "probability": 1.0}]),
         "transition 1 -> 0, target_id: does not lead to the next stage",
@@ -47,7 +56,10 @@ PLANTS = {
         "hydros 1, 2, downstream_id: the cascade contains a cycle: 1 -> 2 -> 1",
     ),
     "own water": (put(f"{HYDROS}.2.downstream_id", 2), "the cascade contains a cycle: 2 -> 2"),
-    "pump": (put("system/pumping_stations.json:pumping_stations.0.destination_hydro_id", 2), "the same reservoir"),
+    "pump": (
+        put("system/pumping_stations.json:pumping_stations.0.destination_hydro_id", 2),
+        "the same reservoir",
+    ),
     "storage": (
         put(f"{HYDROS}.0.reservoir.min_storage_hm3", 200.0),
         "reservoir.min_storage_hm3: is 200, above reservoir.max",
@@ -64,7 +76,10 @@ PLANTS = {
         put(f"{HYDROS}.0.outflow", {"min_outflow_m3s": 5.0, "max_outflow_m3s": 4.0}),
         "outflow.min_outflow_m3s: is 5, above",
     ),
-    "turbined": (put(f"{HYDROS}.0.generation.min_turbined_m3s", 60.0), "generation.min_turbined_m3s: is 60, above"),
+    "turbined": (
+        put(f"{HYDROS}.0.generation.min_turbined_m3s", 60.0),
+        "generation.min_turbined_m3s: is 60, above",
+    ),
     "group": (
         put(f"{HYDROS}.0.unit_groups.0.min_generation_mw", 21.0),
         "unit_groups (id 0).min_generation_mw: is 21, above",
@@ -97,7 +112,7 @@ PLANTS = {
         "flow.max_m3s: is -1 (expected at least 0)",
     ),
     "entry": (
-        together(
+        apply_all(
             put("system/thermals.json:thermals.0.entry_stage_id", 2),
             put("system/thermals.json:thermals.0.exit_stage_id", 2),
         ),
@@ -114,7 +129,10 @@ PLANTS = {
 
 
 PRICES = {
-    "zero": (put(f"{PENALTIES}:hydro.spillage_cost", 0.0), "hydro.spillage_cost: is 0 (expected a number above 0)"),
+    "zero": (
+        put(f"{PENALTIES}:hydro.spillage_cost", 0.0),
+        "hydro.spillage_cost: is 0 (expected a number above 0)",
+    ),
     "negative turbined": (
         put(f"{PENALTIES}:hydro.turbined_cost", -0.1),
         "hydro.turbined_cost: is -0.1 (expected at least 0)",
@@ -126,7 +144,7 @@ PRICES = {
     ),
     "line": (put("system/lines.json:lines.0.exchange_cost", -1.0), "line 0 (AB), exchange_cost: is -1"),
     "stage": (
-        columns("penalty_overrides_bus", excess_cost=[0.0]),
+        put_columns("penalty_overrides_bus", excess_cost=[0.0]),
         "stage 0, excess_cost: is 0 (expected a number above 0)",
     ),
     "no tier": (put(f"{PENALTIES}:bus.deficit_segments", []), "bus.deficit_segments: there is none"),
@@ -151,52 +169,55 @@ PRICES = {
 
 OVERRIDES = {
     "above its maximum": (
-        columns("hydro_bounds", min_turbined_m3s=[None, 46.0]),
+        put_columns("hydro_bounds", min_turbined_m3s=[None, 46.0]),
         "hydro 0, stage 1, block 0, min_turbined_m3s: is 46, above",
     ),
     "against the declaration": (
-        columns("thermal_bounds", max_generation_mw=[-0.0, None], min_generation_mw=[5.0, None]),
+        put_columns("thermal_bounds", max_generation_mw=[-0.0, None], min_generation_mw=[5.0, None]),
         "thermal 0, stage 0, min_generation_mw: is 5, above",
     ),
-    "negative": (columns("line_bounds", direct_mw=[-1.0]), "line 0, stage 0, direct_mw: is -1 (expected at least 0)"),
+    "negative": (
+        put_columns("line_bounds", direct_mw=[-1.0]),
+        "line 0, stage 0, direct_mw: is -1 (expected at least 0)",
+    ),
     "raised": (
-        columns("hydro_bounds", max_turbined_m3s=[60.0, None]),
+        put_columns("hydro_bounds", max_turbined_m3s=[60.0, None]),
         "hydro 0, stage 1, max_turbined_m3s: is 60, above the declared 50",
     ),
     "group raised": (
-        columns("hydro_unit_group_bounds", max_turbined_m3s=[25.0]),
+        put_columns("hydro_unit_group_bounds", max_turbined_m3s=[25.0]),
         "hydro 0, hydro_unit_group 1, stage 2, max_turbined_m3s: is 25, above the declared 20",
     ),
     "stage value for a block": (
-        columns("hydro_bounds", max_storage_hm3=[None, 90.0]),
+        put_columns("hydro_bounds", max_storage_hm3=[None, 90.0]),
         "hydro 0, stage 1, block 0, max_storage_hm3: is given for one block",
     ),
     "fuel price for a block": (
-        columns("thermal_bounds", cost_per_mwh=[None, 9.0]),
+        put_columns("thermal_bounds", cost_per_mwh=[None, 9.0]),
         "cost_per_mwh: is given for one block",
     ),
     "no diversion": (
-        columns("hydro_bounds", hydro_id=[1, 1], min_diversion_m3s=[0.0, 0.5]),
+        put_columns("hydro_bounds", hydro_id=[1, 1], min_diversion_m3s=[0.0, 0.5]),
         "hydro 1, stage 1, block 0, min_diversion_m3s: is 0.5, but the plant has no `diversion`",
     ),
     "no filling": (
-        columns("hydro_bounds", filling_min_rate_m3s=[1.0, None]),
+        put_columns("hydro_bounds", filling_min_rate_m3s=[1.0, None]),
         "filling_min_rate_m3s: is 1, but the plant has no `filling`",
     ),
 }
 
-SPOILT = {
-    f"{group}: {name}": spoilt
+CORRUPTED = {
+    f"{group}: {name}": corrupted
     for group, members in {
         "horizon": HORIZON,
         "plants": PLANTS,
         "prices": PRICES,
         "overrides": OVERRIDES,
     }.items()
-    for name, spoilt in members.items()
+    for name, corrupted in members.items()
 }
 
 
-@pytest.mark.parametrize("name", SPOILT)
-def test_impossible_numbers(tmp_path, name):
-    check_senseless(tmp_path, *SPOILT[name])
+@pytest.mark.parametrize("name", CORRUPTED)
+def test_invalid_system_values_are_reported(tmp_path, name):
+    assert_semantic_error(tmp_path, *CORRUPTED[name])

@@ -1,7 +1,7 @@
 """Families of tailrace curves that make no sense, or have no effect."""
 
 import pytest
-from validation_case import problems_after
+from validation_case import findings_after
 
 FILE = "system/tailrace_curves.parquet"
 SOUND = {
@@ -20,10 +20,10 @@ SOUND = {
 
 
 def curves(**changed):
-    def spoil(documents, tables):
+    def corrupt(documents, tables):
         tables[FILE] = SOUND | changed
 
-    return spoil
+    return corrupt
 
 
 WRONG = {
@@ -51,17 +51,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_invalid_curves(tmp_path, name):
+def test_invalid_tailrace_curves_are_reported(tmp_path, name):
     changed, message = WRONG[name]
-    found = problems_after(tmp_path / "case", curves(**changed))
+    found = findings_after(tmp_path / "case", curves(**changed))
     assert any(message in str(problem) and FILE in str(problem) for problem in found.errors), list(map(str, found))
 
 
-def test_steps_of_a_millimetre_are_rounding(tmp_path):
-    assert not problems_after(tmp_path / "case", curves(coefficient_0=[1.0, 1.001])).errors
+def test_millimetre_steps_are_accepted(tmp_path):
+    assert not findings_after(tmp_path / "case", curves(coefficient_0=[1.0, 1.001])).errors
 
 
-def test_plant_that_does_not_use_its_curves(tmp_path):
-    found = problems_after(tmp_path / "case", curves(hydro_id=[0, 0]))
+def test_unused_curves_give_warning(tmp_path):
+    found = findings_after(tmp_path / "case", curves(hydro_id=[0, 0]))
     assert not found.errors
     assert any("its curves are not used: no stage uses computed planes" in str(one) for one in found.warnings)

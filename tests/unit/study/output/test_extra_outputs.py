@@ -28,7 +28,7 @@ SEASONS = {
 EVERYTHING = ExportsConfig(states=True, stochastic=True, fpha_deviation_points=True)
 
 
-def asking(study, exports=EVERYTHING):
+def with_exports(study, exports=EVERYTHING):
     """Return the same study with these exports."""
     config = replace(study.case.config, exports=exports)
     return replace(study, case=replace(study.case, config=config))
@@ -48,9 +48,9 @@ def small(**others):
     )
 
 
-def test_states_are_those_that_entered_each_stage(tmp_path):
+def test_exported_states_are_entering_states(tmp_path):
     folder = small().write(tmp_path)
-    context, study = context_of(folder, exports_states=True), asking(prepare(load_case(folder)))
+    context, study = context_of(folder, exports_states=True), with_exports(prepare(load_case(folder)))
     iterated(context, 3)
     write_state_export(tmp_path / "out", study, context.state.visited)
     table = read_results(tmp_path / "out" / "states")["states"]
@@ -66,21 +66,21 @@ def test_states_are_those_that_entered_each_stage(tmp_path):
     assert [rows[-1]["storage:0"], rows[-1]["storage:3"]] == last[1, 2].tolist()
 
 
-def test_no_states_make_an_empty_table(tmp_path):
+def test_export_without_states_is_an_empty_table(tmp_path):
     study = prepare(load_case(small().write(tmp_path)))
     assert states_table(study, []).num_rows == 0
 
 
-def test_nothing_is_written_that_is_not_asked_for(tmp_path):
+def test_only_requested_exports_are_written(tmp_path):
     study = prepare(load_case(small().write(tmp_path / "case")))
     write_study_exports(tmp_path / "out", study)
     write_state_export(tmp_path / "out", study, [np.zeros((2, 6))])
     assert not (tmp_path / "out").exists()
 
 
-def test_exported_noise_put_into_the_case_gives_the_same_training(tmp_path):
+def test_training_with_exported_noise_has_same_bits(tmp_path):
     """Check that statistics, memory, correlation and openings as files of a case change no bit of training."""
-    study = asking(prepare(load_case(FOUR_REGIONS)), ExportsConfig(stochastic=True))
+    study = with_exports(prepare(load_case(FOUR_REGIONS)), ExportsConfig(stochastic=True))
     write_study_exports(tmp_path / "out", study)
     case = shutil.copytree(FOUR_REGIONS, tmp_path / "case")
     for file in (tmp_path / "out" / "stochastic").iterdir():
@@ -95,7 +95,7 @@ def parquet_rows(file):
     return parquet.read_metadata(file).num_rows if file.suffix == ".parquet" else None
 
 
-def test_fitted_model_is_exported_as_if_it_had_been_given(tmp_path):
+def test_fitted_model_is_exported_as_case_files(tmp_path):
     """Compare a model estimated from history with the same study that reads the exported one."""
     years, rng = range(1985, 2024), np.random.default_rng(3)
     noise = {number: ar_walk(rng, 12 * len(years)) for number in (0, 3)}
@@ -112,7 +112,7 @@ def test_fitted_model_is_exported_as_if_it_had_been_given(tmp_path):
     stages = json.loads((folder / "stages.json").read_text())
     (folder / "stages.json").write_text(json.dumps(stages | {"season_definitions": SEASONS}))
     write_history(folder, rows)
-    study = asking(prepare(load_case(folder)), ExportsConfig(stochastic=True))
+    study = with_exports(prepare(load_case(folder)), ExportsConfig(stochastic=True))
     write_study_exports(tmp_path / "out", study)
     tables = read_results(tmp_path / "out" / "stochastic")
     coefficients = tables["inflow_ar_coefficients"].to_pylist()
@@ -182,7 +182,7 @@ def fitted_plant(tmp_path):
 
 
 def test_deviations_of_fitted_planes(tmp_path, fitted_plant):
-    study = asking(prepare(load_case(fitted_plant)), ExportsConfig(fpha_deviation_points=True))
+    study = with_exports(prepare(load_case(fitted_plant)), ExportsConfig(fpha_deviation_points=True))
     write_study_exports(tmp_path / "out", study)
     tables = read_results(tmp_path / "out" / "hydro_models")
     rows = tables["fpha_deviation_points"].to_pylist()
@@ -196,8 +196,8 @@ def test_deviations_of_fitted_planes(tmp_path, fitted_plant):
         assert row["deviation"] == pytest.approx(fitted - exact, abs=1e-8)
 
 
-def test_exported_planes_put_into_the_case_give_the_same_bound(tmp_path, fitted_plant):
-    study = asking(prepare(load_case(fitted_plant)), ExportsConfig(fpha_deviation_points=True))
+def test_training_with_exported_planes_has_same_bound(tmp_path, fitted_plant):
+    study = with_exports(prepare(load_case(fitted_plant)), ExportsConfig(fpha_deviation_points=True))
     write_study_exports(tmp_path / "out", study)
     planes = tmp_path / "out" / "hydro_models" / "fpha_hyperplanes.parquet"
     assert parquet_rows(planes) == 2 * 11

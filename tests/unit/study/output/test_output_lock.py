@@ -36,7 +36,7 @@ def holder(tmp_path):
     process.stdout.close()
 
 
-def test_directory_is_made_and_nothing_is_left(tmp_path):
+def test_lock_creates_directory_and_leaves_no_file(tmp_path):
     folder = tmp_path / "a" / "b"
     assert not is_in_use(folder)
     with output_lock(folder):
@@ -46,7 +46,7 @@ def test_directory_is_made_and_nothing_is_left(tmp_path):
     assert list(folder.iterdir()) == []
 
 
-def test_second_run_is_refused_with_the_holder_named(tmp_path, holder):
+def test_second_run_raises_with_holder(tmp_path, holder):
     assert is_in_use(tmp_path / "output")
     with pytest.raises(OutputInUseError, match=rf"is used by a running study \(pid {holder.pid} on .*--output"):
         output_lock(tmp_path / "output").__enter__()
@@ -62,20 +62,20 @@ def test_lock_is_released_however_the_process_ends(tmp_path, holder, number):
         assert is_in_use(tmp_path / "output")
 
 
-def test_error_gives_it_back(tmp_path):
+def test_error_releases_lock(tmp_path):
     with pytest.raises(LookupError), output_lock(tmp_path):
         raise LookupError
     with output_lock(tmp_path):
         pass
 
 
-def test_two_in_one_process_are_refused_too(tmp_path):
+def test_second_lock_in_same_process_raises(tmp_path):
     with output_lock(tmp_path), pytest.raises(OutputInUseError):
         output_lock(tmp_path).__enter__()
     assert not is_in_use(tmp_path)
 
 
-def test_file_that_an_earlier_run_left_does_no_harm(tmp_path):
+def test_stale_lock_file_is_ignored(tmp_path):
     (tmp_path / LOCK_FILE).write_text("pid 1 on a host with a very long name that was here before, and much more\n")
     assert not is_in_use(tmp_path)
     with output_lock(tmp_path):

@@ -15,7 +15,7 @@ from cobre.study.unchecked_config import UncheckedConfig
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_given_policy_is_not_simulated_where_one_was_trained(tmp_path, overwrite):
+def test_simulation_into_training_directory_raises(tmp_path, overwrite):
     (tmp_path / "config.json").write_text('{"training": {"enabled": false}}')
     output = tmp_path / "output"
     (output / "training").mkdir(parents=True)
@@ -28,10 +28,10 @@ def test_given_policy_is_not_simulated_where_one_was_trained(tmp_path, overwrite
 
 
 class KilledError(Exception):
-    """Stands for the end of a process in the middle of its simulation."""
+    """Raised to simulate a kill during simulation."""
 
 
-def test_policy_mode_of_a_case_resumes_the_log_and_the_simulation(tmp_path, monkeypatch):
+def test_policy_mode_resume_continues_log_and_simulation(tmp_path, monkeypatch):
     """Check that `policy.mode: resume` in config.json does what `--resume` does."""
     stored = []
 

@@ -18,13 +18,13 @@ LOADS, INFLOWS = "scenarios/load_seasonal_stats.parquet", "scenarios/inflow_seas
 def scaled(file, column, change):
     """Spoil a column of a table."""
 
-    def spoil(folder):
+    def corrupt(folder):
         table = parquet.read_table(folder / file)
         values = change(table[column])
         position = table.column_names.index(column)
         parquet.write_table(table.set_column(position, column, values), folder / file)
 
-    return spoil
+    return corrupt
 
 
 def times_1000(values):
@@ -34,19 +34,19 @@ def times_1000(values):
 def edited(file, change):
     """Spoil a JSON file."""
 
-    def spoil(folder):
+    def corrupt(folder):
         content = json.loads((folder / file).read_text())
         change(content)
         (folder / file).write_text(json.dumps(content))
 
-    return spoil
+    return corrupt
 
 
 def cheap_deficit(content):
     content["buses"][0]["deficit_segments"] = [{"depth_mw": None, "cost": 0.004}]
 
 
-def dear_outflow(content):
+def expensive_outflow(content):
     content["hydro"]["outflow_violation_below_cost"] = 1e9
 
 
@@ -91,7 +91,7 @@ IMPLAUSIBLE = {
     "names": (edited("system/thermals.json", same_name), ["is used by 2 entities: ids 0, 1"]),
     "idle": (edited("system/thermals.json", idle_plant), ["thermal 2 (Gas turbine): cannot run in any stage"]),
     "range": (
-        edited("penalties.json", dear_outflow),
+        edited("penalties.json", expensive_outflow),
         [
             "costs in the objective range from",
             "(turbined_cost of hydro",
@@ -103,10 +103,10 @@ IMPLAUSIBLE = {
 
 
 @pytest.mark.parametrize("name", IMPLAUSIBLE)
-def test_what_looks_like_a_mistake_is_warned_of(name, tmp_path):
-    spoil, words = IMPLAUSIBLE[name]
+def test_implausible_cases_are_warned_about(name, tmp_path):
+    corrupt, words = IMPLAUSIBLE[name]
     case = shutil.copytree(EXAMPLES / "two_reservoirs", tmp_path / "case")
-    spoil(case)
+    corrupt(case)
     report = cobre.validate(case)
     assert report, "a warning keeps nothing from running"
     assert {problem.layer.value for problem in report.warnings} == {"plausibility"}
@@ -128,7 +128,7 @@ def test_published_cases_are_plausible(name):
 
 
 @pytest.mark.skipif(not CASES.is_dir(), reason="the published cases are not beside the repository")
-def test_bus_whose_load_exceeds_its_supply():
+def test_load_above_supply_gives_warning():
     (warning,) = cobre.validate(CASES / "d04-transmission").warnings
     assert "the load is 40 MW in stage 0, but its plants have only 20 MW and lines bring at most 15 MW" in str(warning)
 
@@ -139,7 +139,7 @@ def narrow_lines(content):
             line["capacity"] = {"direct_mw": 12.0, "reverse_mw": 8.0}
 
 
-def test_bus_behind_narrow_lines(tmp_path):
+def test_narrow_lines_give_warning(tmp_path):
     """Two lines lead to the Plains, whose plants alone cannot serve it in three months of the study."""
     case = shutil.copytree(EXAMPLES / "four_regions", tmp_path / "case")
     edited("system/lines.json", narrow_lines)(case)
@@ -148,7 +148,7 @@ def test_bus_behind_narrow_lines(tmp_path):
         assert words in str(warning)
 
 
-def test_findings_for_programs_have_them_too(tmp_path):
+def test_validation_report_includes_plausibility_findings(tmp_path):
     case = shutil.copytree(EXAMPLES / "two_reservoirs", tmp_path / "case")
     edited("system/thermals.json", same_name)(case)
     findings = cobre.validate(case).findings()

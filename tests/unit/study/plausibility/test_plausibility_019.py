@@ -61,7 +61,7 @@ def test_numbers_that_overflow_or_count_as_infinite_are_errors(tmp_path, case, n
         cobre.train(tmp_path)
 
 
-def test_stages_without_a_row_of_the_constraint_do_not_matter(tmp_path):
+def test_stages_without_constraint_row_are_ignored(tmp_path):
     case = constrained("hydro_storage(0) >= @e", "per_unit", LATER, RATIO)
     assert cobre.validate(case.write(tmp_path)).errors == ()
 
@@ -76,7 +76,7 @@ def test_every_stage_and_the_other_findings_are_named(tmp_path):
     assert "in stages 1, 2: by a sum with @k" in str(error)
 
 
-def test_divisions_by_other_numbers_are_none(tmp_path):
+def test_divisions_by_nonzero_numbers_are_valid(tmp_path):
     for name, case in CONSTRAINED.items():
         assert cobre.validate(case.write(tmp_path / name)).errors == ()
 
@@ -94,7 +94,7 @@ def charges(folder):
         ("filling", "min_turbined_m3s", 4),
     ],
 )
-def test_minimums_that_are_charged_out_of_service_are_warned_of(tmp_path, name, field, value):
+def test_minimums_charged_out_of_service_give_warning(tmp_path, name, field, value):
     [warning] = charges(AT_REST[name].write(tmp_path / "new"))
     assert (warning.entity, warning.field) == ("hydro 0 (H0)", field)
     assert warning.message.startswith(IDLE.format(value))

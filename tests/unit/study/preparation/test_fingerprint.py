@@ -47,7 +47,7 @@ def test_digest_in_stored_policies_stays_what_it_was():
     ],
     ids=str,
 )
-def test_what_changes_bits_changes_the_digest(reference, more):
+def test_settings_that_affect_bits_change_digest(reference, more):
     assert digest(**more) != reference
 
 
@@ -60,7 +60,7 @@ def test_what_changes_bits_changes_the_digest(reference, more):
     ],
     ids=str,
 )
-def test_when_to_stop_and_what_to_simulate_do_not(reference, more):
+def test_stopping_and_simulation_settings_keep_digest(reference, more):
     assert digest(**more) == reference
 
 
@@ -72,12 +72,12 @@ def test_when_to_stop_and_what_to_simulate_do_not(reference, more):
     ],
     ids=str,
 )
-def test_settings_that_nothing_reads_do_not_either(reference, more):
+def test_unused_settings_keep_digest(reference, more):
     assert digest(**more) == reference
 
 
 @pytest.mark.parametrize("more", [{"max_added_per_round": 3}, {"violation_tolerance": 1e-6}], ids=str)
-def test_rules_of_dynamic_selection_that_nothing_reads_do_not_either(more):
+def test_unused_rules_of_dynamic_selection_keep_digest(more):
     dynamic = {"method": "dynamic", "candidate_recency": 8}
     with_default, with_more = (
         digest(**{"training.cut_selection": {"selection": selection}}) for selection in (dynamic, dynamic | more)
@@ -92,7 +92,7 @@ def test_rules_of_dynamic_selection_that_nothing_reads_do_not_either(more):
         ("initial_conditions.json", "storage", "value_hm3"),
     ],
 )
-def test_number_of_the_case_in_its_last_place_changes_the_digest(reference, case_folder, file, entry, field):
+def test_last_bit_of_case_number_changes_digest(reference, case_folder, file, entry, field):
     path = case_folder / file
     content = json.loads(path.read_text())
     content[entry][0][field] *= 1 + 1e-14
@@ -109,7 +109,7 @@ def test_differences_name_both_values():
     ]
 
 
-def test_one_rank_agrees_with_itself():
+def test_single_rank_passes_fingerprint_check():
     with LocalCommunicator() as comm:
         agree_on(comm, OWN, "")
 
@@ -123,7 +123,7 @@ def as_tuple(one):
     return tuple(one.as_dict().values())
 
 
-def test_ranks_that_agree_go_on():
+def test_equal_fingerprints_pass():
     assert launch.run(disagree, 3, args=([as_tuple(OWN)] * 3,)) == [0, 1, 2]
 
 
@@ -137,7 +137,7 @@ def test_mismatch_between_ranks_names_ranks_and_difference():
     assert str(caught.value).count("RankMismatchError") >= 3, "every rank was told"
 
 
-def test_long_versions_are_compared_as_far_as_they_go():
+def test_long_versions_are_compared_truncated():
     """A version is text that others write: it may be long, and not ASCII."""
     with LocalCommunicator() as comm:
         agree_on(comm, replace(OWN, solver="ü" * 400), "")

@@ -40,7 +40,7 @@ def test_steps_come_in_order_and_count_stages(events):
     assert elapsed == sorted(elapsed)
 
 
-def test_views_and_lines_say_it(events):
+def test_progress_appears_in_view_and_log(events):
     found, stages = events
     view, stream = RunView(), io.StringIO()
     lines = LineProgress(stream)
@@ -55,7 +55,7 @@ def test_views_and_lines_say_it(events):
     assert view.preparation_in_words == ""
 
 
-def test_steps_that_follow_at_once_are_one_event():
+def test_quick_steps_emit_one_event():
     found = []
     report = PreparationProgress(found.append)
     for done in range(1000):

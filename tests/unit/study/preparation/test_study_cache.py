@@ -45,7 +45,7 @@ def prepared(case, emit=no_events, **settings):
         return prepare_on_ranks(comm, request(case, **settings), emit)
 
 
-def trained(case):
+def train_case(case):
     with LocalCommunicator() as comm:
         return train_study(comm, prepare_on_ranks(comm, request(case), no_events))
 
@@ -63,8 +63,8 @@ def builds(monkeypatch):
     return found
 
 
-def test_second_run_computes_nothing_and_has_the_same_bits(case, builds):
-    first, second = trained(case), trained(case)
+def test_second_run_uses_cache_and_has_same_bits(case, builds):
+    first, second = train_case(case), train_case(case)
     assert builds == ["case"]
     assert second.digest == first.digest
     assert second.ready.warnings == first.ready.warnings
@@ -73,7 +73,7 @@ def test_second_run_computes_nothing_and_has_the_same_bits(case, builds):
 
 
 @pytest.mark.parametrize("name", ["four_regions", "large"])
-def test_what_was_kept_is_the_same_problem(name, tmp_path, monkeypatch):
+def test_cached_problem_equals_computed_problem(name, tmp_path, monkeypatch):
     monkeypatch.setenv("COBRE_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("COBRE_CACHE_MIN_SECS", "0")
     first = prepared(EXAMPLES / name)
@@ -86,8 +86,8 @@ def test_what_was_kept_is_the_same_problem(name, tmp_path, monkeypatch):
     assert second.study.notes == first.study.notes
 
 
-def test_one_changed_byte_is_another_case(case, builds):
-    trained(case)
+def test_changed_byte_misses_cache(case, builds):
+    train_case(case)
     path = case / "system" / "thermals.json"
     content = bytearray(path.read_bytes())
     at = next(index for index, byte in enumerate(content) if chr(byte) in "12345678")
@@ -97,7 +97,7 @@ def test_one_changed_byte_is_another_case(case, builds):
     assert len(builds) == 2
 
 
-def test_settings_and_unknown_files_are_part_of_the_content(case):
+def test_settings_and_unknown_files_are_part_of_key(case):
     keys = {StudyCache.of(request(case)).key}
     keys.add(StudyCache.of(replace(request(case), overrides={"training.tree_seed": 7})).key)
     (case / "system" / "unknown.json").write_text("{}")
@@ -111,8 +111,8 @@ def test_settings_and_unknown_files_are_part_of_the_content(case):
 
 
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "empty"])
-def test_damaged_entry_is_computed_again(case, builds, damage):
-    trained(case)
+def test_damaged_entry_is_rebuilt(case, builds, damage):
+    train_case(case)
     [path] = entries()
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -121,11 +121,11 @@ def test_damaged_entry_is_computed_again(case, builds, damage):
     digest = prepared(case, events.append).fingerprint.case
     assert len(builds) == 2
     assert any("will be rebuilt" in event.get("message", "") for event in events)
-    assert digest == trained(case).ready.fingerprint.case
+    assert digest == train_case(case).ready.fingerprint.case
     assert len(entries()) == 1
 
 
-def test_file_that_changed_while_it_was_read_is_not_kept(case):
+def test_case_changed_while_read_is_not_cached(case):
     ready = prepared(case)
     with (case / "penalties.json").open("a") as stream:
         stream.write("\n")
@@ -133,7 +133,7 @@ def test_file_that_changed_while_it_was_read_is_not_kept(case):
     assert entries() == []
 
 
-def test_nothing_is_kept_where_the_cache_is_off_or_the_case_is_quick(case, monkeypatch):
+def test_disabled_cache_and_fast_cases_store_nothing(case, monkeypatch):
     assert prepared(case, use_cache=False).cache is None
     monkeypatch.setenv("COBRE_CACHE_DIR", "off")
     assert prepared(case).cache is None
@@ -143,19 +143,19 @@ def test_nothing_is_kept_where_the_cache_is_off_or_the_case_is_quick(case, monke
 
 
 @pytest.mark.parametrize("wrong", ["soon", "-1", "nan"])
-def test_time_that_is_none_is_an_error_that_names_the_variable(case, monkeypatch, wrong):
+def test_invalid_min_secs_names_variable(case, monkeypatch, wrong):
     monkeypatch.setenv("COBRE_CACHE_MIN_SECS", wrong)
     with pytest.raises(ValidationError, match=f"COBRE_CACHE_MIN_SECS is '{wrong}': expected a number of seconds"):
         prepared(case)
 
 
-def test_folder_may_be_impossible_to_write(case, monkeypatch, tmp_path):
+def test_unwritable_cache_folder_is_ignored(case, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("COBRE_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    assert trained(case).digest == trained(case).digest
+    assert train_case(case).digest == train_case(case).digest
 
 
-def test_two_processes_at_once_keep_one_entry(case):
+def test_concurrent_processes_store_one_entry(case):
     code = "import sys, cobre\nsys.stdin.readline()\nprint(cobre.train(sys.argv[1], iterations=3, threads=1).digest)\n"
     processes = [
         subprocess.Popen([sys.executable, "-c", code, case], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -165,7 +165,7 @@ def test_two_processes_at_once_keep_one_entry(case):
         process.stdin.write("\n")
         process.stdin.flush()
     digests = {process.communicate(timeout=300)[0].strip() for process in processes}
-    assert len(digests) == 1 and digests == {trained(case).digest}
+    assert len(digests) == 1 and digests == {train_case(case).digest}
     assert len(entries()) == 1
     assert [path.name for path in cache_folder().iterdir()] == [entries()[0].name]
 
@@ -180,7 +180,7 @@ class KeepAll(CutSelection):
         return active
 
 
-def test_run_without_plug_ins_does_not_find_the_digest_of_one_with_them(case):
+def test_plugin_digests_are_not_cached(case):
     """A checkpoint of either could be resumed as one of the other."""
     prepared(case, plugins=checked_plugins(cut_selection=KeepAll())).save_to_cache()
     plain = prepared(case)
@@ -198,8 +198,8 @@ def test_least_recently_used_entries_are_evicted(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.study", "b.study"]
 
 
-def test_entry_under_the_name_of_another_is_not_used(case, builds):
-    trained(case)
+def test_renamed_entry_is_not_used(case, builds):
+    train_case(case)
     [path] = entries()
     changed = replace(request(case), overrides={"training.tree_seed": 7})
     path.rename(StudyCache.of(changed).path)
@@ -212,12 +212,12 @@ def test_entry_under_the_name_of_another_is_not_used(case, builds):
 
 
 @pytest.mark.parametrize("policy", [3, [1], "fresh"])
-def test_policy_that_is_no_object_is_reported_as_elsewhere(case, policy):
+def test_malformed_policy_setting_raises_invalid_case_error(case, policy):
     with pytest.raises(InvalidCaseError, match=r"policy: .*expected an object"), LocalCommunicator() as comm:
         prepare_on_ranks(comm, replace(request(case), overrides={"policy": policy}), no_events)
 
 
-def test_garbage_collection_is_left_as_it_was(case):
+def test_garbage_collection_setting_is_restored(case):
     prepared(case)
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0

@@ -22,7 +22,7 @@ DEFAULT = SimplexOptions().highs_feasibility_tolerance
         ({"primal_feasibility_tolerance": 1e-10}, 1e-10),
     ],
 )
-def test_tolerance_that_is_not_set_keeps_its_default(tolerances, used):
+def test_unset_tolerance_has_default(tolerances, used):
     """HiGHS gets one value for both: setting only one of them must not loosen the other."""
     case = cobre.load_case(EXAMPLE, {"training.solver.backward": tolerances})
     assert solver_options(case.config.training.solver).highs_feasibility_tolerance == used

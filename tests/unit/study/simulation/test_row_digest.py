@@ -14,14 +14,14 @@ def digest(*calls):
     return found.hexdigest()
 
 
-def test_pieces_of_a_column_count_as_the_column():
+def test_digest_of_pieces_equals_digest_of_column():
     whole = digest(lambda found: found.feed("hydros", {"spillage_m3s": VALUES}))
     pieces = digest(lambda found: found.feed_pieces("hydros", "spillage_m3s", (VALUES[:2], VALUES[2:])))
     strided = digest(lambda found: found.feed_column("hydros", "spillage_m3s", np.repeat(VALUES, 2)[::2]))
     assert whole == pieces == strided
 
 
-def test_names_order_and_bits_count():
+def test_digest_depends_on_names_order_and_bits():
     reference = digest(lambda found: found.feed_column("hydros", "spillage_m3s", VALUES))
     others = (
         ("thermals", "spillage_m3s", VALUES),

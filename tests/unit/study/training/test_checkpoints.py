@@ -45,7 +45,7 @@ def name(iteration):
     return f"iteration-{iteration:06d}.ckpt"
 
 
-def alone(path):
+def isolate(path):
     """Copy this checkpoint alone into a folder."""
     folder = path.parent / path.stem
     folder.mkdir()
@@ -72,7 +72,7 @@ def test_when_a_checkpoint_is_due(tmp_path, plan, due):
     assert [iteration for iteration in range(1, 31) if chosen.is_due(iteration)] == due
 
 
-def test_names_beyond_a_million_are_still_in_order(tmp_path):
+def test_checkpoints_beyond_a_million_iterations_are_ordered(tmp_path):
     for iteration in (999_999, 1_000_000, 2):
         (tmp_path / name(iteration)).touch()
     for stranger in ("iteration-12.ckpt", "iteration-000001.ckpt.partial", ".iteration-000009.ckpt", "notes.ckpt"):
@@ -80,7 +80,7 @@ def test_names_beyond_a_million_are_still_in_order(tmp_path):
     assert names(tmp_path) == [name(1_000_000), name(999_999), name(2)]
 
 
-def test_folder_that_is_not_there_holds_none(tmp_path):
+def test_missing_folder_has_no_checkpoints(tmp_path):
     assert list_checkpoints(tmp_path / "missing") == []
 
 
@@ -88,14 +88,14 @@ def test_training_resumes_from_a_checkpoint_with_the_same_bits(tmp_path, train):
     whole = train(checkpoints=tmp_path, checkpoint_every=1, keep_checkpoints=99)
     assert names(tmp_path) == [name(3), name(2), name(1)]
     for path in list_checkpoints(tmp_path):
-        resumed = train(checkpoints=alone(path), resume=True)
+        resumed = train(checkpoints=isolate(path), resume=True)
         assert resumed.digest == whole.digest
         assert pivots_of(resumed.history) == pivots_of(whole.history)
         assert [record.solves for record in resumed.history] == [record.solves for record in whole.history]
 
 
 @pytest.mark.parametrize("method", [{"method": "level1"}, {"method": "domination", "domination_tolerance": 0.0}])
-def test_selected_cuts_are_the_same_after_a_checkpoint(tmp_path, method):
+def test_cut_selection_resumes_with_same_bits(tmp_path, method):
     """Check that all visited states, which selection reads, are restored too."""
     selection = {"training.cut_selection": {"selection": {**method, "check_frequency": 2}}}
     study = prepare(as_case(EXAMPLE, overrides(6, **selection))[0])
@@ -106,12 +106,12 @@ def test_selected_cuts_are_the_same_after_a_checkpoint(tmp_path, method):
             return train_study(comm, ready, TrainingRequest(**options))
 
     whole = train(checkpoints=tmp_path, checkpoint_every=1, keep_checkpoints=99)
-    assert not whole.context.pool.active.all(), "some cut was put aside"
+    assert not whole.context.pool.active.all(), "no cut was deselected"
     for path in list_checkpoints(tmp_path)[1::2]:
-        assert train(checkpoints=alone(path), resume=True).digest == whole.digest
+        assert train(checkpoints=isolate(path), resume=True).digest == whole.digest
 
 
-def test_only_the_newest_stay(tmp_path, train):
+def test_old_checkpoints_are_removed(tmp_path, train):
     train(checkpoints=tmp_path, checkpoint_every=1)
     assert names(tmp_path) == [name(3), name(2)]
 
@@ -121,7 +121,7 @@ def test_last_iteration_is_always_kept(tmp_path, train):
     assert names(tmp_path) == [name(3)]
 
 
-def test_what_an_earlier_run_left_goes_when_there_is_a_checkpoint_of_this_one(tmp_path, train):
+def test_first_checkpoint_removes_those_of_earlier_run(tmp_path, train):
     for iteration in (1, 50, 60):
         (tmp_path / name(iteration)).write_bytes(b"of an earlier run")
     (tmp_path / "notes.txt").write_text("of a person")
@@ -130,7 +130,7 @@ def test_what_an_earlier_run_left_goes_when_there_is_a_checkpoint_of_this_one(tm
     assert (tmp_path / "notes.txt").exists()
 
 
-def test_resumed_run_keeps_what_it_went_on_from(tmp_path, train):
+def test_resumed_run_keeps_its_starting_checkpoint(tmp_path, train):
     train(checkpoints=tmp_path, checkpoint_every=1)
     (tmp_path / name(3)).write_bytes(b"damaged")
     train(checkpoints=tmp_path, checkpoint_every=1, resume=True)
@@ -144,7 +144,7 @@ def stored(path):
         return read_checkpoint(LocalCommunicator(), file)
 
 
-def test_listeners_learn_of_each_checkpoint(tmp_path, train):
+def test_checkpoint_events_are_emitted(tmp_path, train):
     events = []
     train(events.append, checkpoints=tmp_path, checkpoint_every=2)
     written = [event for event in events if event["event"] == "checkpoint"]
@@ -155,7 +155,7 @@ def test_listeners_learn_of_each_checkpoint(tmp_path, train):
     assert all(event["seconds"] >= 0 for event in written)
 
 
-def test_folder_that_cannot_be_made_is_found_before_training(tmp_path, train):
+def test_uncreatable_folder_raises_before_training(tmp_path, train):
     (tmp_path / "file").touch()
     events = []
     with pytest.raises(WriteError):
@@ -163,7 +163,7 @@ def test_folder_that_cannot_be_made_is_found_before_training(tmp_path, train):
     assert not any(event["event"] == "iteration" for event in events)
 
 
-def test_what_goes_wrong_in_the_writing_thread_reaches_the_run(tmp_path, train, study, solver):
+def test_write_error_is_raised_on_close(tmp_path, train, study, solver):
     trained = train()
     writer = CheckpointWriter(CheckpointPlan(tmp_path / "gone"), lambda: Fingerprint.of(study, solver), lambda *_: None)
     (tmp_path / "gone").rmdir()
@@ -199,7 +199,7 @@ def kept(tmp_path, train):
     return tmp_path
 
 
-def test_newest_sound_one_is_taken(kept):
+def test_newest_valid_checkpoint_is_used(kept):
     warnings = []
     file = newest_checkpoint(kept, warnings.append)
     assert (file.path.name, warnings) == (name(3), [])
@@ -216,7 +216,7 @@ def test_damaged_checkpoints_are_skipped_with_a_warning_each(kept):
     assert all("an older checkpoint is used instead" in warning for warning in warnings)
 
 
-def test_when_no_checkpoint_is_valid_all_reasons_are_given(kept):
+def test_error_lists_reasons_of_all_damaged_checkpoints(kept):
     for path in list_checkpoints(kept):
         path.write_bytes(b"nothing of ours")
     with pytest.raises(CheckpointError, match="no checkpoint can be used") as caught:
@@ -224,19 +224,19 @@ def test_when_no_checkpoint_is_valid_all_reasons_are_given(kept):
     assert all(name(iteration) in str(caught.value) for iteration in (1, 2, 3))
 
 
-def test_without_any_checkpoint_there_is_nothing_to_resume(tmp_path):
+def test_resume_without_checkpoints_raises(tmp_path):
     with pytest.raises(CheckpointError, match="there is no checkpoint in"):
         newest_checkpoint(tmp_path, lambda _: None)
 
 
-def test_sound_file_of_something_else_is_refused(tmp_path):
+def test_valid_file_of_other_content_raises(tmp_path):
     path = tmp_path / name(1)
     write_arrays(path, {"fingerprint": {"other": "things"}}, {})
     with pytest.raises(CheckpointError):
         stored(path)
 
 
-def test_each_iteration_says_whether_its_upper_bound_is_exact(tmp_path, train):
+def test_iterations_record_exact_upper_bounds(tmp_path, train):
     done, path = train(), tmp_path / name(3)
     history = [replace(record, is_exact=record.iteration != 2) for record in done.history]
     facts = {"fingerprint": Fingerprint("1", "2", "3", "4").as_dict()}
@@ -253,7 +253,7 @@ def test_each_iteration_says_whether_its_upper_bound_is_exact(tmp_path, train):
         ("case", "content of the case"),
     ],
 )
-def test_another_program_or_case_is_named(kept, study, solver, field, words):
+def test_error_names_other_program_or_case(kept, study, solver, field, words):
     found = stored(kept / name(3))
     own = Fingerprint.of(study, solver)
     check_same_run(found, own)
@@ -261,7 +261,7 @@ def test_another_program_or_case_is_named(kept, study, solver, field, words):
         check_same_run(found, replace(own, **{field: "other"}))
 
 
-def test_files_of_the_case_are_compared_only_where_its_content_differs(kept, study, solver):
+def test_case_files_are_compared_only_if_content_differs(kept, study, solver):
     found, own, asked = stored(kept / name(3)), Fingerprint.of(study, solver), []
 
     def changes():
@@ -276,7 +276,7 @@ def test_files_of_the_case_are_compared_only_where_its_content_differs(kept, stu
         check_same_run(found, replace(own, case="other"), changes)
 
 
-def test_setting_without_effect_may_change_before_a_run_is_resumed(tmp_path):
+def test_ineffective_setting_may_change_before_resume(tmp_path):
     def train(budget_s, **options):
         settings = overrides() | {"training.solver.retry_time_budget_seconds": budget_s}
         study = prepare(as_case(EXAMPLE, settings)[0])
@@ -297,14 +297,14 @@ def test_setting_without_effect_may_change_before_a_run_is_resumed(tmp_path):
         ({"enabled": True, "interval_iterations": 5}, 0, []),
     ],
 )
-def test_command_line_counts_before_the_case_and_the_case_before_ten(tmp_path, asked, flag, due):
+def test_interval_precedence_is_flag_then_case_then_default(tmp_path, asked, flag, due):
     settings = {f"policy.checkpointing.{name}": value for name, value in asked.items()}
     case, _ = as_case(EXAMPLE, overrides() | settings)
     plan = CheckpointPlan.of(TrainingRequest(tmp_path, checkpoint_every=flag), case.config)
     assert [iteration for iteration in range(1, 31) if plan.is_due(iteration)] == due
 
 
-def test_checkpoint_is_due_by_the_clock_too(tmp_path):
+def test_checkpoint_is_due_after_time_interval(tmp_path):
     """Check that a study of long iterations that is killed at iteration 8 does not restart from zero."""
     plan = CheckpointPlan(tmp_path, every=10, seconds=300.0)
     assert not plan.is_due(8, age_s=299.0) and plan.is_due(8, age_s=300.0)

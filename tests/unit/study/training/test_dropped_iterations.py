@@ -31,7 +31,7 @@ CASES = {
 
 
 class DropAt(StopRequest):
-    """Two signals that arrive when training asks for the n-th time whether to continue; 0: never."""
+    """Send two signals at the n-th stop check; 0: never."""
 
     def __init__(self, times):
         super().__init__()
@@ -58,7 +58,7 @@ def train(ready, stop=None, **options):
 
 
 @pytest.mark.parametrize("more", CASES.values(), ids=CASES)
-def test_iteration_that_is_dropped_anywhere_leaves_no_trace(tmp_path, more):
+def test_dropped_iteration_is_rolled_back(tmp_path, more):
     ready = ready_study(more)
     asked = DropAt(0)
     whole = train(ready, asked)
@@ -96,12 +96,12 @@ def train_and_drop(comm, dropping, times):
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
 @pytest.mark.parametrize("dropping", [0, 1])
-def test_rank_that_drops_an_iteration_takes_the_others_along(backend, dropping):
+def test_dropping_rank_makes_all_ranks_drop(backend, dropping):
     """Check that all ranks return, each with an iteration that it knows to be complete."""
     ready = ready_study({}, 1)
     asked = DropAt(0)
     train(ready, asked)
-    # In the second of four iterations: a rank of a team asks before each of its own calls.
+    # Second of four iterations: each rank checks for stop requests before its own calls.
     ended = launch.run(train_and_drop, 2, backend, (dropping, asked.asked + 3), timeout_s=100)
     digests = {n: train(ready_study({}, n)).digest for n in {count for _, count, *_ in ended}}
     for is_dropped, count, digest, reason in ended:
@@ -110,7 +110,7 @@ def test_rank_that_drops_an_iteration_takes_the_others_along(backend, dropping):
         assert reason == "interrupted (Ctrl-C)"
 
 
-class TermThen(StopRequest):
+class SigtermAt(StopRequest):
     """SIGTERM when training asks for the n-th time whether to continue."""
 
     def __init__(self, times, time_limit_s=None):
@@ -128,14 +128,14 @@ def test_sigterm_does_not_wait_for_a_long_iteration(monkeypatch):
     monkeypatch.setattr(stop_request, "GRACE_PERIOD_S", 0.0)
     asked = DropAt(0)
     train(ready_study({}, 1), asked)
-    result = train(ready_study({}), TermThen(asked.asked + 3))
+    result = train(ready_study({}), SigtermAt(asked.asked + 3))
     assert result.is_dropped and len(result.history) == 1
     assert result.stop.kind == "terminated"
 
 
 def test_sigterm_gives_an_iteration_time_to_end(monkeypatch):
     monkeypatch.setattr(stop_request, "GRACE_PERIOD_S", 3600.0)
-    result = train(ready_study({}), TermThen(3))
+    result = train(ready_study({}), SigtermAt(3))
     assert not result.is_dropped and len(result.history) == 1
     assert result.stop.kind == "terminated"
 

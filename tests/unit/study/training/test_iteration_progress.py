@@ -50,7 +50,7 @@ def test_events_count_up_to_the_lps_of_the_iteration(monkeypatch, threads):
         assert stages == sorted(stages, reverse=True)
 
 
-def test_where_an_iteration_is():
+def test_position_within_iteration():
     size = IterationSize(forward=6, backward=((12, 10), (11, 10)), bound=5)
     assert size.total == 31
     assert size.position(0) == {"pass": "forward"}
@@ -59,7 +59,7 @@ def test_where_an_iteration_is():
     assert size.position(26) == size.position(31) == {"pass": "bound"}
 
 
-def test_what_a_listener_raises_ends_the_iteration(monkeypatch):
+def test_listener_exception_ends_iteration(monkeypatch):
     monkeypatch.setattr(iteration_progress, "INTERVAL_S", 0.0)
     events = []
 

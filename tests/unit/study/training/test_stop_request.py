@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and time limits, as a run in this process sees them."""
+"""Stop requests by Ctrl-C, SIGTERM and time limits."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from cobre.study.training.stop_request import StopRequest
 
 
 @pytest.fixture(autouse=True)
-def handlers_come_back():
+def restore_handlers():
     """Restore the signal handlers after a test."""
     previous = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     yield
@@ -42,7 +42,7 @@ def test_first_signal_is_remembered(number, expected):
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
-def test_second_signal_ends_at_once(first, second, monkeypatch):
+def test_second_signal_raises_keyboard_interrupt(first, second, monkeypatch):
     monkeypatch.setattr(signals, "SAME_REQUEST_S", 0.0)
     with StopRequest():
         send(first)
@@ -51,7 +51,7 @@ def test_second_signal_ends_at_once(first, second, monkeypatch):
     assert isinstance(caught.value, TerminatedError) is (second is signal.SIGTERM)
 
 
-def test_sigterm_that_comes_along_two_ways_is_one_request(monkeypatch):
+def test_duplicate_sigterm_counts_once(monkeypatch):
     monkeypatch.setattr(signals, "SAME_REQUEST_S", 3600.0)
     with StopRequest() as stop:
         send(signal.SIGTERM)
@@ -61,24 +61,24 @@ def test_sigterm_that_comes_along_two_ways_is_one_request(monkeypatch):
             send(signal.SIGINT)
 
 
-def test_after_the_block_signals_do_what_they_did():
+def test_handlers_are_restored_after_block():
     with StopRequest():
         pass
     with pytest.raises(KeyboardInterrupt):
         send(signal.SIGINT)
 
 
-def test_error_in_the_block_gives_the_handlers_back():
+def test_handlers_are_restored_after_error():
     with pytest.raises(LookupError), StopRequest():
         raise LookupError
 
 
-def test_time_limit_that_is_over():
+def test_passed_time_limit_requests_stop():
     with StopRequest(0.0) as stop:
         assert stop.interruption() is Interruption.TIME_LIMIT
 
 
-def test_time_limit_that_is_far():
+def test_future_time_limit_requests_nothing():
     with StopRequest(3600.0) as stop:
         assert stop.interruption() is Interruption.NONE
 
