@@ -197,7 +197,7 @@ def _refuse_to_delete(self: Any, name: str) -> None:
 
 
 def _refuse(record: Any, name: str, what: str) -> None:
-    """Raise for a record; a class that is made of one may have attributes of its own."""
+    """Raise for fields of a record; subclasses may add attributes."""
     if "__dataclass_fields__" in type(record).__dict__ or name in record.__dataclass_fields__:
         raise dataclasses.FrozenInstanceError(f"cannot {what} field {name!r}")
 

@@ -1,4 +1,4 @@
-"""Text for people: phrases, formatted numbers, bars, and the escaping of untrusted text. Light to import.
+"""Human-readable text: phrases, formatted numbers, bars, and the escaping of untrusted text. Light to import.
 
 Numbers: `_compact` is for the columns of a terminal, `_spelled` for sentences and reports.
 """

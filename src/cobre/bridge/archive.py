@@ -22,7 +22,7 @@ _ENCRYPTED = 0x1
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether it is a file that holds a zip archive."""
+    """Return whether the path is a zip archive."""
     return path.is_file() and zipfile.is_zipfile(path)
 
 
@@ -50,8 +50,8 @@ def unpacked_deck(deck: Path) -> Iterator[Path]:
 
 def deck_folders(root: Path) -> list[Path]:
     """Return the folder itself if it holds a deck, else those below it that do; results below a deck are no deck."""
-    found = sorted({path.parent for path in root.rglob("*") if path.name.lower() == CASE_INDEX and path.is_file()})
-    return [folder for folder in found if not any(other in folder.parents for other in found)]
+    folders = sorted({path.parent for path in root.rglob("*") if path.name.lower() == CASE_INDEX and path.is_file()})
+    return [folder for folder in folders if not any(other in folder.parents for other in folders)]
 
 
 def unpack_decks(archive: Path, target: Path) -> list[Path]:
@@ -68,11 +68,11 @@ def unpack_decks(archive: Path, target: Path) -> list[Path]:
     return folders
 
 
-def _check_index(shown: Path, index: Path) -> None:
+def _check_index(named_path: Path, index: Path) -> None:
     """Refuse a deck whose first file is empty: the bridges would stop without a reason."""
     if not index.read_bytes().split():
         raise DeckNotConvertedError(
-            f"{shown}: {CASE_INDEX} is empty: it names the list of the deck's files, such as arquivos.dat or rv0"
+            f"{named_path}: {CASE_INDEX} is empty: it names the list of the deck's files, such as arquivos.dat or rv0"
         )
 
 
@@ -86,38 +86,38 @@ def _linked_in_lower_case(folder: Path, target: Path) -> Path:
     return target
 
 
-def _unpack(archive: Path, target: Path, shown: Path, depth: int) -> None:
+def _unpack(archive: Path, target: Path, named_path: Path, depth: int) -> None:
     if not is_archive(archive):
-        raise DeckNotConvertedError(f"{shown}: neither a folder nor a zip archive")
+        raise DeckNotConvertedError(f"{named_path}: neither a folder nor a zip archive")
     try:
         with zipfile.ZipFile(archive) as opened:
             entries = [entry for entry in opened.infolist() if not entry.is_dir()]
-            _check_entries(shown, entries)
+            _check_entries(named_path, entries)
             for entry in entries:
                 _write_entry(opened, entry, target)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
-        raise DeckNotConvertedError(f"{shown}: the archive cannot be unpacked: {error}") from error
+        raise DeckNotConvertedError(f"{named_path}: the archive cannot be unpacked: {error}") from error
     if depth == 0 or deck_folders(target):
-        return  # archives beside a deck are its results or documents
+        return  # archives next to a deck are its results or documents
     for path in [path for path in sorted(target.rglob("*")) if path.suffix.lower() == ".zip" and is_archive(path)]:
         folder = path.with_suffix("")
         while folder.exists():
             folder = folder.with_name(f"{folder.name}_")
-        _unpack(path, folder, Path(f"{shown}/{path.name}"), depth - 1)
+        _unpack(path, folder, Path(f"{named_path}/{path.name}"), depth - 1)
         path.unlink()
 
 
-def _check_entries(shown: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
+def _check_entries(named_path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
     if len(entries) > MAX_ENTRIES or sum(entry.file_size for entry in entries) > MAX_UNPACKED_BYTES:
         raise DeckNotConvertedError(
-            f"{shown}: more than {MAX_ENTRIES} files or {MAX_UNPACKED_BYTES >> 30} GB: this is no deck"
+            f"{named_path}: more than {MAX_ENTRIES} files or {MAX_UNPACKED_BYTES >> 30} GB: this is no deck"
         )
     for entry in entries:
         parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
         if not parts or ".." in parts or parts[0] == "/" or ":" in parts[0]:
-            raise DeckNotConvertedError(f"{shown}: an entry is outside of the archive: {entry.filename!r}")
+            raise DeckNotConvertedError(f"{named_path}: an entry is outside of the archive: {entry.filename!r}")
         if entry.flag_bits & _ENCRYPTED:
-            raise DeckNotConvertedError(f"{shown}: {entry.filename!r} is encrypted: unpack it with its password")
+            raise DeckNotConvertedError(f"{named_path}: {entry.filename!r} is encrypted: unpack it with its password")
 
 
 def _write_entry(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:

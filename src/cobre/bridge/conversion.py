@@ -1,4 +1,4 @@
-"""One conversion: a bridge reads the deck and writes the case.
+"""Convert one deck with a bridge.
 
 It writes into a new directory, whose content is moved into the case when it is complete: the bridges open files by
 their paths, and would follow symbolic links in an existing directory to files elsewhere. A deck in an archive is
@@ -59,8 +59,8 @@ class DeckRequest:
 
     def arguments(self, folder: Path, target: Path, *options: str) -> list[str | Path]:
         """Return arguments of a bridge; a deck whose name begins with a dash is not taken as an option."""
-        given = [*options, *(["--no-fcf"] if self.model == "decomp" and not self.has_boundary_policy else [])]
-        return ["convert", self.model, *given, "--", folder, target]
+        all_options = [*options, *(["--no-fcf"] if self.model == "decomp" and not self.has_boundary_policy else [])]
+        return ["convert", self.model, *all_options, "--", folder, target]
 
 
 def convert_deck(bridge: Bridge, request: DeckRequest) -> tuple[list[Repair], list[Repair]]:
@@ -169,8 +169,9 @@ def _run(command: list[str], *, captures: bool) -> "subprocess.CompletedProcess[
 
 
 def _findings(account: dict[str, Any]) -> list[str]:
-    found = account.get("diagnostics", ())
-    return [str(entry.get("summary")) for entry in found if entry.get("severity") == "error"] or [json.dumps(account)]
+    diagnostics = account.get("diagnostics", ())
+    errors = [str(entry.get("summary")) for entry in diagnostics if entry.get("severity") == "error"]
+    return errors or [json.dumps(account)]
 
 
 def _refusal(bridge: Bridge, request: DeckRequest, folder: Path, why: str) -> str:

@@ -17,8 +17,6 @@ from pathlib import Path
 from cobre.errors import CobreError, ValidationError
 from cobre.records import dataclass
 
-# Errors of converting a deck.
-
 
 class NoBridgeError(CobreError):
     """A bridge is not available and cannot be installed."""
@@ -98,13 +96,14 @@ def bridge_at(path: Path, program: BridgeProgram | None = None) -> Bridge:
     facts = _probe(python)
     if facts is None:
         raise NoBridgeError(f"{path}: no working Python interpreter; give the folder of an environment")
-    named = program or PROGRAMS.get(path.name)
-    for candidate in PROGRAMS.values() if named is None else (named,):
+    requested = program or PROGRAMS.get(path.name)
+    for candidate in PROGRAMS.values() if requested is None else (requested,):
         if version := facts[1][candidate.package]:
             return Bridge(python, version, candidate)
-    wanted = named or BRIDGE_0_19
+    expected = requested or BRIDGE_0_19
     raise NoBridgeError(
-        f"{path}: {wanted.package} is not installed there: {python} -m pip install {wanted.package}=={wanted.version}"
+        f"{path}: {expected.package} is not installed there: {python} -m pip install "
+        f"{expected.package}=={expected.version}"
     )
 
 

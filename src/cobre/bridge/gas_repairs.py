@@ -28,12 +28,12 @@ COMMENT = "&"
 
 def find_file(deck: Path, prefix: str) -> Path | None:
     """Find a deck's file by the beginning of its name, in any case; of several, that of caso.dat's revision."""
-    found = [path for path in sorted(deck.iterdir()) if path.name.lower().startswith(prefix)]
-    if len(found) < 2:
-        return found[0] if found else None
+    files = [path for path in sorted(deck.iterdir()) if path.name.lower().startswith(prefix)]
+    if len(files) < 2:
+        return files[0] if files else None
     index = next((path for path in deck.iterdir() if path.name.lower() == "caso.dat"), None)
     revision = next(iter(read_lines(index)), "").strip().lower() if index is not None else ""
-    return next((path for path in found if path.name.lower() == f"{prefix}{revision}"), found[0])
+    return next((path for path in files if path.name.lower() == f"{prefix}{revision}"), files[0])
 
 
 def read_lines(path: Path) -> list[str]:
@@ -136,7 +136,7 @@ class GasPlan:
     def limits(self, plant: int, stage: int) -> dict[str, float]:
         """Return the limits of the plant's last record up to a stage, from 1; empty if none has begun.
 
-        After the last stage, blocks have the hours that they have in it: no record says other ones.
+        After the last stage, blocks keep its hours: no record gives others.
         """
         begun = [record for record in self.records if record.plant == plant and record.stage <= stage]
         hours = self.block_hours[min(stage, len(self.block_hours)) - 1]
@@ -159,13 +159,13 @@ class LateGasStages:
 
     @property
     def finding(self) -> str:
-        """The problem, in words."""
+        """The description of the problem."""
         plants = ", ".join(f"{record.name} stage {record.stage}" for record in self.plan.late_records)
         return f"{self.plan.path}: TG records after the last stage ({len(self.plan.block_hours)}): {plants}"
 
     @property
     def remedy(self) -> str:
-        """The repair, in words."""
+        """The description of the repair."""
         return "they are used for the months after the horizon"
 
     def edit(self, deck: Path) -> None:
@@ -216,13 +216,13 @@ class LastStageOrders:
 
     @property
     def finding(self) -> str:
-        """The problem, in words."""
+        """The description of the problem."""
         count, written = len(self.plan.block_hours), _stages_with_orders(self.plan)
         return f"{self.plan.path}: the bridges write gas orders (GL) for {written} of {count} stages"
 
     @property
     def remedy(self) -> str:
-        """The repair, in words."""
+        """The description of the repair."""
         return "the orders of the others are added to the case"
 
     def edit(self, deck: Path) -> None:
@@ -250,10 +250,10 @@ def find_gas_repairs(deck: Path) -> list[Any]:
     plan = read_gas_plan(deck)
     if plan is None:
         return []
-    found: list[Any] = [LateGasStages(plan)] if plan.late_records else []
+    repairs: list[Any] = [LateGasStages(plan)] if plan.late_records else []
     if any(plan.orders.values()) and _stages_with_orders(plan) < len(plan.block_hours):
-        found.append(LastStageOrders(plan))
-    return found
+        repairs.append(LastStageOrders(plan))
+    return repairs
 
 
 def begins_with_last_week(deck: Path) -> bool:
@@ -324,7 +324,7 @@ def _gas_record(line: str) -> GasRecord | None:
 
 def _orders(lines: Iterable[str]) -> dict[int, tuple[Order, ...]]:
     """Return the ordered weeks of each plant."""
-    found: dict[int, tuple[Order, ...]] = {}
+    orders_by_plant: dict[int, tuple[Order, ...]] = {}
     for line in lines:
         if not line.startswith("GL") or (plant := integer(line[4:7])) is None:
             continue
@@ -332,8 +332,8 @@ def _orders(lines: Iterable[str]) -> dict[int, tuple[Order, ...]]:
         begin = _day(line[64:73].strip().zfill(8))
         if begin is not None:
             order = Order(begin, _mean(pairs), math.fsum(hours for _, hours in pairs))
-            found[plant] = (*found.get(plant, ()), order)
-    return found
+            orders_by_plant[plant] = (*orders_by_plant.get(plant, ()), order)
+    return orders_by_plant
 
 
 def _day(text: str) -> date | None:

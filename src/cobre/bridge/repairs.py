@@ -17,7 +17,7 @@ no-individual-period: REE.DAT says until when plants are individual; before that
 energy reservoirs. The bridges drop all limits of RE.DAT where it is blank. It gets the first month of the study.
 
 expansion-of-fictitious-plants: the bridges leave out fictitious plants (FICT.*), but stop at those in EXPH.DAT. The
-records are left out of the copy, too.
+records are also left out of the copy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -54,12 +54,12 @@ class Repair(Protocol):
 
     @property
     def finding(self) -> str:
-        """The problem, in words."""
+        """The description of the problem."""
         ...
 
     @property
     def remedy(self) -> str:
-        """The repair, in words."""
+        """The description of the repair."""
         ...
 
     def edit(self, deck: Path) -> None:
@@ -80,12 +80,12 @@ class OldTailraceFile:
 
     @property
     def finding(self) -> str:
-        """The problem, in words."""
+        """The description of the problem."""
         return f"{self.path}: tailrace curves in fixed columns (CURVAJUS, PPPJUS), as until 2024"
 
     @property
     def remedy(self) -> str:
-        """The repair, in words."""
+        """The description of the repair."""
         return "the same curves are written with semicolons"
 
     def edit(self, deck: Path) -> None:
@@ -131,14 +131,14 @@ class FrequencyLimits:
 
     @property
     def finding(self) -> str:
-        """The problem, in words."""
+        """The description of the problem."""
         found = ", ".join(f"{one.number} ({one.frequency} Hz)" for one in self.restrictions)
         plants = ", ".join(sorted(set(self.names.values())))
         return f"{self.path}: restrictions {found} limit some units of {plants}, and cobre-bridge limits all of them"
 
     @property
     def remedy(self) -> str:
-        """The repair, in words."""
+        """The description of the repair."""
         return "they become limits of the unit groups"
 
     def edit(self, deck: Path) -> None:
@@ -155,11 +155,11 @@ class FrequencyLimits:
         for plant, name in self.names.items():
             hydro = hydros.get(name)
             groups = sorted((hydro or {}).get("unit_groups") or (), key=lambda group: int(group["id"]))
-            ours = [one for one in self.restrictions if one.plant == plant]
-            frequencies = sorted({one.frequency for one in ours})
+            of_plant = [one for one in self.restrictions if one.plant == plant]
+            frequencies = sorted({one.frequency for one in of_plant})
             if hydro is None or len(groups) < 2 or len(frequencies) > len(groups):
                 raise DeckNotConvertedError(f"{name}: the converted plant has no unit groups to limit by frequency")
-            for one in ours:
+            for one in of_plant:
                 _limit_group(rows, hydro["id"], groups[FREQUENCIES.index(one.frequency)], stages, one)
         rows.sort(key=lambda row: tuple(-1 if row[key] is None else row[key] for key in _KEYS))
         # The programs of the bridges read no Snappy, which is PyArrow's default.
@@ -197,7 +197,7 @@ def _row_of(rows: list[dict[str, Any]], key: tuple[int, int, int, int], stage: M
 
 @dataclass(frozen=True, slots=True)
 class SourcesWithoutBlock:
-    """Generation that is not simulated, by submarket alone. lines: places of the submarkets, from 0."""
+    """Generation that is not simulated, by submarket only. lines: line numbers of the submarkets, from 0."""
 
     path: str
     lines: tuple[int, ...]
@@ -205,12 +205,12 @@ class SourcesWithoutBlock:
 
     @property
     def finding(self) -> str:
-        """The problem, in words."""
+        """The description of the problem."""
         return f"{self.path}: generation that is not simulated has no source, as until 2019"
 
     @property
     def remedy(self) -> str:
-        """The repair, in words."""
+        """The description of the repair."""
         return f"it becomes one source ({UNNAMED_SOURCE}) of each submarket"
 
     def edit(self, deck: Path) -> None:
@@ -238,12 +238,12 @@ class FictitiousExpansion:
 
     @property
     def finding(self) -> str:
-        """The problem, in words."""
+        """The description of the problem."""
         return f"{self.path}: fictitious plants, which the bridges leave out: {', '.join(self.plants)}"
 
     @property
     def remedy(self) -> str:
-        """The repair, in words."""
+        """The description of the repair."""
         return "their records are left out, too"
 
     def edit(self, deck: Path) -> None:
@@ -268,12 +268,12 @@ class NoIndividualPeriod:
 
     @property
     def finding(self) -> str:
-        """The problem, in words."""
+        """The description of the problem."""
         return f"{self.path}: no end of the individual period, so that the bridges drop the limits of RE.DAT"
 
     @property
     def remedy(self) -> str:
-        """The repair, in words."""
+        """The description of the repair."""
         return f"it ends with the first month of the study ({self.month}/{self.year})"
 
     def edit(self, deck: Path) -> None:
@@ -290,15 +290,15 @@ class NoIndividualPeriod:
 def find_repairs(deck: Path, model: Model = "decomp", program: BridgeProgram = BRIDGE_0_19) -> list[Repair]:
     """Return the repairs that a deck needs before a bridge converts it, in the order in which they are made."""
     if model == "newave":
-        found: list[Repair | None] = [
+        repairs: list[Repair | None] = [
             _sources_without_block(deck),
             _fictitious_expansion(deck),
             _no_individual_period(deck),
         ]
     else:
-        found = [*find_gas_repairs(deck), _old_tailrace_file(deck)]
-        found += [_frequency_limits(deck)] if program == BRIDGE_0_18 else []
-    return [repair for repair in found if repair is not None]
+        repairs = [*find_gas_repairs(deck), _old_tailrace_file(deck)]
+        repairs += [_frequency_limits(deck)] if program == BRIDGE_0_18 else []
+    return [repair for repair in repairs if repair is not None]
 
 
 def in_words(repairs: list[Repair]) -> str:
@@ -355,13 +355,14 @@ def _frequency_limits(deck: Path) -> FrequencyLimits | None:
             limits.setdefault(restriction, {})[integer(line[9:11]) or 1] = tuple(
                 zip(values[::2], values[1::2], strict=True)
             )
-    found = tuple(
+    restrictions = tuple(
         FrequencyLimit(one, integer(term[14:17]) or 0, integer(term[30:32]) or 0, *spans[one], limits.get(one, {}))
         for one, (term, *others) in sorted(terms.items())
         if term.startswith("FU") and not others and one in spans and integer(term[30:32]) in FREQUENCIES
         if number(term[19:29]) == 1.0
     )
-    return FrequencyLimits(dadger.name, found, {one.plant: SPLIT_PLANTS[one.plant] for one in found}) if found else None
+    plants = {one.plant: SPLIT_PLANTS[one.plant] for one in restrictions}
+    return FrequencyLimits(dadger.name, restrictions, plants) if restrictions else None
 
 
 SPLIT_PLANTS = {66: "ITAIPU"}  # the only plant with units of two frequencies

@@ -76,7 +76,8 @@ class SectionedGroup(click.Group):
         except click.ClickException as error:
             if wants_json:
                 echo_json(as_error(error.format_message(), error.exit_code, usage_details(error)))
-            if any("RANK" in name for name in os.environ):  # perhaps a launcher's variable; a full check takes longer
+            # A cheap test for variables of a launcher; full detection is slow.
+            if any("RANK" in name for name in os.environ):
                 report_with_other_ranks(error)
             raise
 
@@ -94,8 +95,8 @@ class SectionedGroup(click.Group):
         """Write one list for each section, all with the same indent."""
         in_sections = {name for _, names in SECTIONS for name in names}
         for title, names in (*SECTIONS, ("Other commands", sorted(set(self.commands) - in_sections))):
-            known = [name for name in names if name in self.commands]
-            rows = [(name, self.commands[name].get_short_help_str(limit=100)) for name in known]
+            listed = [name for name in names if name in self.commands]
+            rows = [(name, self.commands[name].get_short_help_str(limit=100)) for name in listed]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl([(f"{name:<12}", text) for name, text in rows])

@@ -203,7 +203,7 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
     from cobre.study.placement import WorldRequest, script_placement
 
     if policy is not None and moved_to is not None:
-        raise click.UsageError("--case says where the case of a RUN is; with --policy give the case itself as CASE")
+        raise click.UsageError("--case locates the case of a RUN; with --policy give the case itself as CASE")
     events: list[Event] = []
     with report_errors():
         placement = script_placement(WorldRequest(options["backend"], options["workers"], options["threads"]))
@@ -229,7 +229,7 @@ def compare(run_a: Path, run_b: Path, html: Path | None, is_bits_only: bool, as_
     storage, spillage and water values, in total, by stage, and by plant and bus. The studies may have different plants
     and stages: those that only one of them has are listed. Memory does not grow with the number of scenarios.
 
-    Exit code: 0 if the bits are identical, 1 if they differ, 8 if a directory does not hold complete results.
+    Exit code: 0 if the bits are identical, 1 if they differ, 8 if a directory has no complete results.
 
     \b
     Examples:

@@ -147,8 +147,8 @@ def run(case: Path, **options: Any) -> None:
 def simulate(case: Path, **options: Any) -> None:
     """Simulate a stored policy on CASE, without training.
 
-    The policy may come from a run with other loads, inflows or costs, which prints a warning. It must have the same
-    stages and state variables.
+    A policy trained with other loads, inflows or costs is accepted with a warning. It must have the same stages and
+    state variables.
 
     \b
     Examples:

@@ -80,7 +80,7 @@ class QuietProgress:
         self.has_events = False
 
     def expect(self, case: str) -> None:
-        """Do nothing: the first event says that the run has started."""
+        """Do nothing: the first event reports the start of the run."""
 
     def emit(self, event: "Event") -> None:
         """Print the event if it is a warning."""
@@ -110,7 +110,7 @@ class LineProgress:
         self._next_step_s = 0.0
 
     def expect(self, case: str) -> None:
-        """Do nothing: the first event says that the run has started."""
+        """Do nothing: the first event reports the start of the run."""
 
     def emit(self, event: "Event") -> None:
         """Print the line of an event; events without one are ignored."""
@@ -142,8 +142,9 @@ class LineProgress:
     def _announce(self, event: "Event") -> None:
         self._print(f"{event['name']} ...")
         if event["name"] == "training" and not self._is_narrow:
-            costs = "cost of the policy $" if self._view.has_policy_cost else _heading(self._view.path_costs)
-            self._print(header(costs))
+            costs = self._view.path_costs
+            heading = f"{costs.name} $ ({costs.label if costs.is_bound else 'not a bound'})"
+            self._print(header("cost of the policy $" if self._view.has_policy_cost else heading))
 
     def _show_earlier(self, event: "Event") -> None:
         """Print the last iterations before a resume, and where training continues."""
@@ -189,10 +190,6 @@ def workers_in_words(event: "Event") -> str:
     return f"{event['ranks']} workers ({event['backend']}), {threads} each" if event["ranks"] > 1 else threads
 
 
-def _heading(costs: "PathCosts") -> str:
-    return f"{costs.name} $ ({costs.label if costs.is_bound else 'not a bound'})"
-
-
 def _line(event: "Event") -> str:
     """Format an iteration, with the cost of the policy if it is known, else the mean of the paths."""
     cost, half_width = event["upper_bound"], event["half_width"]
@@ -211,7 +208,7 @@ def _short_line(event: "Event", gap: float | None) -> str:
 
 
 class SignalWatcher:
-    """A detector of SIGINT and SIGTERM that leaves their handlers alone, for displays of a run that is stopping.
+    """A detector of SIGINT and SIGTERM that does not change their handlers, for displays of a run that is stopping.
 
     Python writes the numbers of signals into its pipe.
     """
@@ -221,7 +218,7 @@ class SignalWatcher:
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
         self._previous: int | None = None
-        if threading.current_thread() is threading.main_thread():  # elsewhere Python refuses
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python raises
             self._previous = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         self._received = False
 
@@ -240,9 +237,6 @@ class SignalWatcher:
             signal.set_wakeup_fd(self._previous)
         os.close(self._reader)
         os.close(self._writer)
-
-
-# The summary at the end, and the report.
 
 
 def report_or_warning(output: Path) -> Path | None:

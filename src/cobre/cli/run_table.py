@@ -157,7 +157,7 @@ def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
 
 
 def _bound_note(bound: ComputedBound) -> str:
-    """Describe a bound beside its value: the interval of a sample, else the method."""
+    """Return the note next to a bound: the interval of a sample, else the method."""
     if bound.confidence is None:
         return BOUND_NAMES[bound.method]
     return f"± {money_compact(bound.half_width)} (estimated, {100 * bound.confidence:g} %)"
@@ -195,10 +195,10 @@ def _loads(view: RunView, width: int, max_ranks: int) -> Iterator[Text]:
     if len(view.loads) < 2:
         return
     order = sorted(range(len(view.loads)), key=lambda rank: -view.loads[rank].busy_s)
-    shown = sorted(order[:max_ranks])
-    for rank in shown:
+    busiest = sorted(order[:max_ranks])
+    for rank in busiest:
         yield _load(f"rank {rank}", view.loads[rank], width - NAME_WIDTH - 12)
-    if hidden := len(order) - len(shown):
+    if hidden := len(order) - len(busiest):
         yield _dim(f"{'':<{NAME_WIDTH}}and {hidden} ranks with less to do")
 
 

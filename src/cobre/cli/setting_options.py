@@ -31,7 +31,7 @@ class IntegerRange(click.IntRange):
 
 
 class FiniteRange(click.FloatRange):
-    """A number within limits; NaN and infinity, which `click.FloatRange` lets through, are refused."""
+    """A number within limits; NaN and infinity, which `click.FloatRange` accepts, are errors."""
 
     name = "number"
 
@@ -43,7 +43,7 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-# The settings behind the short options of `cobre run`. --scenarios enables the simulation, too.
+# The settings behind the short options of `cobre run`. --scenarios also enables the simulation.
 _SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "iterations": lambda count: dict(with_iterations(None, count) or {}),
     "forward_passes": lambda count: {"training.selection.forward_passes": count},
@@ -58,7 +58,7 @@ _SHORT_OPTIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
 
 
 class _RepeatedKeyError(Exception):
-    """A repeated key in an object, which is an error in config.json, too."""
+    """A repeated key in an object, which is an error in config.json as well."""
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Setting(click.ParamType[tuple[str, Any]]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
         """Split at the first equals sign; a value that is not JSON is text."""
-        if isinstance(value, tuple):  # click converts defaults, too
+        if isinstance(value, tuple):  # click also converts defaults
             return value
         name, equals, text = str(value).partition("=")
         if not equals or not all(part.strip() for part in name.split(".")):
@@ -214,8 +214,6 @@ def _fixed_values(node: Mapping[str, Any]) -> list[str]:
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
 
 
-# Paths on the command line.
-
 _MISSING_ERRORS = (FileNotFoundError, NotADirectoryError)  # reported by the command, with the expected content
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -262,8 +260,8 @@ def _shortened(value: Any) -> str:
 
 # Backend, workers and threads. The text on `auto` is also in the docstring of `cobre.train`.
 AUTO_BACKEND = (
-    "auto: as COBRE_COMM_BACKEND says; otherwise as mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that "
-    "started this process say; otherwise shm, or local for one process."
+    "auto: that of COBRE_COMM_BACKEND; otherwise that of mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that "
+    "started this process; otherwise shm, or local for one process."
 )
 
 
@@ -271,7 +269,7 @@ class BackendName(click.Choice[str]):
     """A built-in backend, or one registered by another distribution, which is only looked up by name."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Accept the names of registered backends, too."""
+        """Also accept the names of registered backends."""
         if value in self.choices:
             return super().convert(value, param, ctx)
         from cobre.comm.errors import InvalidBackendError

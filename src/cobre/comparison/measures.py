@@ -18,8 +18,6 @@ from cobre.records import dataclass
 from cobre.runs.labels import CONTROLLED, COST_COMPONENTS, ID_COLUMNS, KINDS_BY_ID
 from cobre.text import money
 
-# The compared quantities.
-
 
 @dataclass(frozen=True, slots=True)
 class ComparedQuantity:
@@ -225,7 +223,7 @@ class _RowIndex:
         self.hours = np.array([axes.block_hours.get(pair, 1.0) for pair in pairs])
 
     def matches(self, ids: list[NDArray[np.int32]]) -> bool:
-        return all(np.array_equal(mine, its) for mine, its in zip(self._ids, ids, strict=True))
+        return all(np.array_equal(previous, current) for previous, current in zip(self._ids, ids, strict=True))
 
     def sum_by_cell(self, by_row: Floats) -> Floats:
         return np.bincount(self.cells, by_row, self._size).astype(np.float64)
@@ -243,14 +241,14 @@ def over_stages(aggregation: str, values: Floats, hours: Floats) -> Floats:
         return np.asarray(np.nansum(values * weights, axis=0) / weights.sum(axis=0))
 
 
-def positions(ids: NDArray[np.int32], wanted: Sequence[int | None]) -> Positions:
+def positions(ids: NDArray[np.int32], expected: Sequence[int | None]) -> Positions:
     """Return the index of each id in `wanted`; -1 for other ids."""
-    pairs = sorted((id_, index) for index, id_ in enumerate(wanted) if id_ is not None)
+    pairs = sorted((id_, index) for index, id_ in enumerate(expected) if id_ is not None)
     if not pairs:
         return np.full(len(ids), -1)
-    known, indices = np.array([id_ for id_, _ in pairs]), np.array([index for _, index in pairs])
-    nearest = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.where(known[nearest] == ids, indices[nearest], -1)
+    expected_ids, indices = np.array([id_ for id_, _ in pairs]), np.array([index for _, index in pairs])
+    nearest = np.minimum(np.searchsorted(expected_ids, ids), len(expected_ids) - 1)
+    return np.where(expected_ids[nearest] == ids, indices[nearest], -1)
 
 
 def block_hours_of(run: ComparedRun) -> dict[tuple[int, int], float]:
@@ -352,12 +350,12 @@ def _stages(a: ComparedRun, b: ComparedRun) -> tuple[list[Match], list[str]]:
     ids = [_ids(run, "costs", "stage_id") for run in (a, b)]
     stages = match_stages(a, b, *ids)
     if not stages:
-        spans = [run.study.stage_labels(known) for run, known in zip((a, b), ids, strict=True)]
+        spans = [run.study.stage_labels(stage_ids) for run, stage_ids in zip((a, b), ids, strict=True)]
         spans_text = " and ".join(
             f"{run.name} has {span[0]} to {span[-1]}" for run, span in zip((a, b), spans, strict=True)
         )
         raise NotComparableError(f"the two studies have no common stages: {spans_text}")
-    counts = [len(known) - len(stages) for known in ids]
+    counts = [len(stage_ids) - len(stages) for stage_ids in ids]
     clauses = [f"{count} stages are in {name} only" for count, name in zip(counts, "AB", strict=True) if count]
     note = [f"{' and '.join(clauses)}: totals are over the {len(stages)} stages that both have"] if clauses else []
     return stages, note
@@ -377,9 +375,9 @@ def _axes(run: ComparedRun, stages: Sequence[int]) -> StudyAxes:
 
 
 def _costs(a: ComparedRun, b: ComparedRun, axes_of_both: Sequence[StudyAxes]) -> QuantityMeans:
-    known = [run.columns("costs") for run in (a, b)]
-    components = [name for name in COST_COMPONENTS if any(name in names for names in known)]
-    measures = [CostMeasure(axes, components, names) for axes, names in zip(axes_of_both, known, strict=True)]
+    columns_of_both = [run.columns("costs") for run in (a, b)]
+    components = [name for name in COST_COMPONENTS if any(name in names for names in columns_of_both)]
+    measures = [CostMeasure(axes, components, names) for axes, names in zip(axes_of_both, columns_of_both, strict=True)]
     means = PairedMeans((len(axes_of_both[0].stages) + 1, len(components) + 1))
     for _, first, second in common_scenarios(
         *(run.scenarios("costs", m.columns) for run, m in zip((a, b), measures, strict=True))

@@ -32,7 +32,6 @@ from cobre.report.section import Section
 
 BAND = 0.25
 
-
 DrawnRow = dict[str, Any]
 
 
@@ -79,11 +78,11 @@ def difference_chart(comparison: StudyComparison, quantity: str) -> Chart:
 def stage_rows(comparison: StudyComparison, quantity: str, entity: int | str | None) -> list[DrawnRow]:
     """Return rows of a quantity and entity (None: the system) by stage. Raises ValueError, with the known names."""
     rows: list[DrawnRow] = [row for row in comparison.all_rows.to_pylist() if row["stage"] is not None]
-    known = list(dict.fromkeys(row["quantity"] for row in rows if row["entity"] is None and row["a"] is not None))
+    quantities = list(dict.fromkeys(row["quantity"] for row in rows if row["entity"] is None and row["a"] is not None))
     if entity is not None:
-        known = list(dict.fromkeys(row["quantity"] for row in rows))
-    if quantity not in known:
-        raise ValueError(f"there is no {quantity!r} to plot; this comparison has {', '.join(known)}")
+        quantities = list(dict.fromkeys(row["quantity"] for row in rows))
+    if quantity not in quantities:
+        raise ValueError(f"there is no {quantity!r} to plot; this comparison has {', '.join(quantities)}")
     rows = [row for row in rows if row["quantity"] == quantity]
     selected = [row for row in rows if _matches_entity(row, entity)]
     if not selected:
@@ -224,8 +223,8 @@ def _stage_tables(comparison: StudyComparison, quantities: Sequence[str]) -> str
     rows = comparison.stages.to_pylist()
     tables = []
     for key in quantities:
-        chosen = [row for row in rows if row["quantity"] == key]
-        lines = [_number_row(f"<td>{escape(row['stage'])}</td>", row, chosen) for row in chosen]
+        rows_of_key = [row for row in rows if row["quantity"] == key]
+        lines = [_number_row(f"<td>{escape(row['stage'])}</td>", row, rows_of_key) for row in rows_of_key]
         tables.append(_folded(title_of(key), ["stage", "unit", *HEAD], lines))
     return "".join(tables)
 
@@ -234,8 +233,8 @@ def _entity_tables(comparison: StudyComparison) -> str:
     rows = comparison.entities.to_pylist()
     tables = []
     for key in dict.fromkeys(row["quantity"] for row in rows):
-        chosen = [row for row in rows if row["quantity"] == key]
-        lines = [_number_row(f"<td>{escape(_entity(row))}</td>", row, chosen) for row in chosen]
+        rows_of_key = [row for row in rows if row["quantity"] == key]
+        lines = [_number_row(f"<td>{escape(_entity(row))}</td>", row, rows_of_key) for row in rows_of_key]
         tables.append(_folded(title_of(key), ["", "unit", *HEAD], lines))
     return "".join(tables)
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from cobre.study.results import SimulationResult
 
 
-# Tables of a comparison.
-
 NUMBERS = ("a", "b", "difference", "half_width")
 COMPONENT = "cost_component"
 
@@ -148,7 +146,7 @@ def only_in(money: ComparedMeans, side: str) -> list[tuple[str, int, str]]:
 
 
 def plain_rows(table: "pa.Table") -> list[dict[str, Any]]:
-    """Return rows as dictionaries that JSON can hold."""
+    """Return rows as JSON objects."""
     rows: list[dict[str, Any]] = table.to_pylist()
     return [{key: json_value(value) for key, value in row.items()} for row in rows]
 
@@ -176,7 +174,7 @@ class StudyComparison:
 
     @property
     def is_identical(self) -> bool:
-        """Whether both runs have the same bits; False where bits could not be compared."""
+        """Whether both runs have the same bits; False if bits could not be compared."""
         return self.bits is not None and self.bits.is_identical
 
     @cached_property
@@ -196,14 +194,14 @@ class StudyComparison:
 
     @property
     def entities(self) -> "pa.Table":
-        """Each plant, bus and line over the whole horizon; `present_in` says A, B or both."""
+        """Each plant, bus and line over the whole horizon; `present_in` is A, B or both."""
         return by_entity(self.all_rows)
 
     def table(self, name: str) -> "pa.Table":
         """Return one of the tables by name: `summary`, `stages`, `entities` or `all_rows`."""
-        known = ("summary", "stages", "entities", "all_rows")
-        if name not in known:
-            raise KeyError(f"there is no table {name!r}; a comparison has {', '.join(known)}")
+        names = ("summary", "stages", "entities", "all_rows")
+        if name not in names:
+            raise KeyError(f"there is no table {name!r}; a comparison has {', '.join(names)}")
         table: pa.Table = getattr(self, name)
         return table
 

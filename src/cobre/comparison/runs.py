@@ -144,12 +144,12 @@ def match_entities(
     once_a, once_b = _used_once(names_a, partners), _used_once(names_b, partners.values())
     partners |= {id_: once_b[name] for name, id_ in once_a.items() if name in once_b}
     matches = [Match(id_, partners.get(id_), names_a[id_]) for id_ in ids_a]
-    taken = set(partners.values())
-    return matches + [Match(None, id_, names_b[id_]) for id_ in ids_b if id_ not in taken]
+    matched = set(partners.values())
+    return matches + [Match(None, id_, names_b[id_]) for id_ in ids_b if id_ not in matched]
 
 
-def _used_once(names: Mapping[int, str], taken: Collection[int]) -> dict[str, int]:
+def _used_once(names: Mapping[int, str], matched: Collection[int]) -> dict[str, int]:
     """Return ids by name of entities that are not in `taken`, for unique names."""
-    remaining = {id_: name for id_, name in names.items() if id_ not in taken}
+    remaining = {id_: name for id_, name in names.items() if id_ not in matched}
     counts = Counter(remaining.values())
     return {name: id_ for id_, name in remaining.items() if counts[name] == 1}

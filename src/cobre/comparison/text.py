@@ -9,8 +9,6 @@ from cobre.runs.bit_comparison import Comparison
 from cobre.runs.labels import NEGLIGIBLE
 from cobre.text import NO_VALUE, digits, scale_for, singular
 
-# Formatting of the numbers of a comparison.
-
 Row = Mapping[str, Any]
 
 MAX_SHARE, MIN_SHARE = 10.0, 1e-4
@@ -49,7 +47,7 @@ def spread(row: Row, divisor: float, decimals: int) -> str:
 
 
 def relative_change(row: Row) -> str:
-    """Format the change in percent of A; empty where A is zero."""
+    """Format the change in percent of A; empty if A is zero."""
     if row["difference"] is None or abs(row["a"] or 0.0) <= NEGLIGIBLE:
         return ""
     if row["difference"] == 0:
@@ -210,11 +208,11 @@ def _stages(comparison: StudyComparison) -> str:
             [{"a": row["difference"], "b": row["half_width"]} for row in column], column[0]["unit"]
         )
         decimals = decimals_of([{"a": row["difference"], "b": 0.0} for row in column], divisor)
-        shown = [
+        differences = [
             f"{fixed(row['difference'], divisor, decimals, has_sign=True)} {spread(row, divisor, decimals)}".rstrip()
             for row in column
         ]
-        for line, cell in zip(cells, [_short_title(column[0]["title"]), unit, *shown], strict=True):
+        for line, cell in zip(cells, [_short_title(column[0]["title"]), unit, *differences], strict=True):
             line.append(cell)
     return aligned(cells, left=1)
 

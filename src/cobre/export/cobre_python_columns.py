@@ -77,7 +77,6 @@ MORE_COLUMNS: dict[str, str] = {
 # Names in cobre-python's dictionary of variables, where they differ from those of the folders.
 DICTIONARY_NAMES: Mapping[str, str] = {"violations/generic": "generic_violations"}
 
-
 _BY_NAME: Mapping[str, str] = {
     **dict.fromkeys(("iteration", "rank", "lag", "lag_index", "opening_index", "forward_passes"), "int32"),
     **dict.fromkeys(("cuts_added", "cuts_removed"), "int32"),
@@ -110,14 +109,14 @@ _BY_TABLE: Mapping[tuple[str, str], str] = {
 def columns_of(table: str, more: str = "") -> list[tuple[str, str, bool]]:
     """Return name, type and nullability of the columns of a table, in order; `more` are columns that follow."""
     words = f"{(COLUMNS | MORE_COLUMNS)[table]} {more}".split()
-    found = [(word.rstrip("?"), word.endswith("?")) for word in words]
-    return [(name, _kind(table, name), may_be_null) for name, may_be_null in found]
+    columns = [(word.rstrip("?"), word.endswith("?")) for word in words]
+    return [(name, _kind(table, name), may_be_null) for name, may_be_null in columns]
 
 
 def _kind(table: str, column: str) -> str:
-    known = _BY_TABLE.get((table, column)) or _BY_NAME.get(column)
-    if known:
-        return known
+    type_ = _BY_TABLE.get((table, column)) or _BY_NAME.get(column)
+    if type_:
+        return type_
     if column.endswith("_id"):
         return "int32"
     if column.endswith("_code"):
@@ -175,8 +174,8 @@ def write_table(path: Path, name: str, columns: "Mapping[str, Any] | pa.Table", 
     import pyarrow as pa
     from pyarrow import parquet
 
-    given = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
-    table = as_peer_table(name, given, more) if given.num_columns else empty_table(name)
+    our_table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+    table = as_peer_table(name, our_table, more) if our_table.num_columns else empty_table(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(table.replace_schema_metadata(None), path, compression="zstd")
 
@@ -198,8 +197,8 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def copy_inside(run: Path, name: str, target: Path) -> None:
     """Copy a file of the run; raises UntrustedFileError when it is a device, or a link that leads out of the run."""
     source = open_untrusted(named_inside(run, name, f"{run / name}"))
-    with os.fdopen(source, "rb") as read, target.open("xb") as written:
-        shutil.copyfileobj(read, written)
+    with os.fdopen(source, "rb") as source_file, target.open("xb") as target_file:
+        shutil.copyfileobj(source_file, target_file)
 
 
 # The limits of every entity in every stage, with all overrides applied.

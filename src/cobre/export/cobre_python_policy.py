@@ -96,10 +96,10 @@ Entity = dict[str, Any]
 
 
 def peer_states(metadata: PolicyMetadata, stage: int) -> tuple[list[Entity], list[int]]:
-    """Return cobre-python's state entries after a stage, and the index of each in ours; NO_ENTRY: no coefficient."""
-    ours = list(enumerate(entity_manifest(metadata, stage)))
+    """Return cobre-python's state entries after a stage, and the index of each in our state (NO_ENTRY: none)."""
+    components = list(enumerate(entity_manifest(metadata, stage)))
     by_kind = {
-        kind: [(entity, at) for at, entity in ours if entity["entity_type"] == number]
+        kind: [(entity, at) for at, entity in components if entity["entity_type"] == number]
         for number, kind in enumerate(STATE_KINDS)
     }
     water = sorted(by_kind[IN_TRANSIT], key=lambda pair: (_sort_key(metadata, pair[0]), pair[0]["subindex"]))
@@ -112,16 +112,16 @@ def _sort_key(metadata: PolicyMetadata, entity: Entity) -> int:
 
 
 def _ring(commitments: list[tuple[Entity, int]], stage: int) -> list[tuple[Entity, int]]:
-    known = {(entity["entity_id"], entity["subindex"]): (entity, at) for entity, at in commitments}
-    plants = list(dict.fromkeys(plant for plant, _ in sorted(known)))
-    size = max((distance for _, distance in known), default=0)
+    by_entity = {(entity["entity_id"], entity["subindex"]): (entity, at) for entity, at in commitments}
+    plants = list(dict.fromkeys(plant for plant, _ in sorted(by_entity)))
+    size = max((distance for _, distance in by_entity), default=0)
     empty = {"entity_type": STATE_KINDS.index(COMMITMENT), "was_active": True, "reference_date": NO_DATE}
     empty |= {"interval_start": NO_DATE, "interval_end": NO_DATE}
     ring: list[tuple[Entity, int]] = []
     for residue in range(size):
         distance = (residue - stage - 1) % size + 1
         for plant in plants:
-            entity, at = known.get((plant, distance), (empty | {"entity_id": plant}, NO_ENTRY))
+            entity, at = by_entity.get((plant, distance), (empty | {"entity_id": plant}, NO_ENTRY))
             ring.append((empty | entity | {"subindex": residue}, at))
     return ring
 
@@ -202,10 +202,10 @@ def _edge(writer: FlatWriter, source: int, target: int) -> Field:
 
 
 def _seasons(writer: FlatWriter, seasons: Seasons | None) -> Field:
-    found = seasons or Seasons(255, 0, {})
-    orders = [(hydro, writer.numbers(values, "<u4")) for hydro, values in found.orders.items()]
+    season_map = seasons or Seasons(255, 0, {})
+    orders = [(hydro, writer.numbers(values, "<u4")) for hydro, values in season_map.orders.items()]
     listed = writer.tables([writer.table({0: Field("i4", hydro), 1: values}) for hydro, values in orders])
-    return writer.table({0: Field("u1", found.cycle_code), 1: Field("u4", found.count), 2: listed})
+    return writer.table({0: Field("u1", season_map.cycle_code), 1: Field("u4", season_map.count), 2: listed})
 
 
 def _pool(policy: PolicyData, stage: int, producer: Producer) -> bytes:

@@ -301,10 +301,10 @@ def timing_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _unexplained(iterations: Sequence[Mapping[str, Any]]) -> list[float]:
     """Return seconds of each iteration that belong to none of the measured phases."""
     ends = [event.get("elapsed_s") or 0.0 for event in iterations]
-    known = [sum(event.get(part) or 0.0 for part in TIMES.values()) for event in iterations]
+    reported = [sum(event.get(part) or 0.0 for part in TIMES.values()) for event in iterations]
     # The clock restarts when a run is resumed.
     lengths = [end - before if end > before else end for before, end in zip([0.0, *ends], ends, strict=False)]
-    return [max(0.0, total - part) for total, part in zip(lengths, known, strict=True)]
+    return [max(0.0, total - part) for total, part in zip(lengths, reported, strict=True)]
 
 
 def solver_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def spreadsheet_text(text: str) -> str:
     >>> spreadsheet_text('=HYPERLINK("http://example.org")')
     '\\'=HYPERLINK("http://example.org")'
     """
-    shown = printable(text, lines=False)
-    return f"'{shown}" if shown.lstrip().startswith(_FORMULA_STARTS) else shown
+    escaped = printable(text, lines=False)
+    return f"'{escaped}" if escaped.lstrip().startswith(_FORMULA_STARTS) else escaped
 
 
 def with_spreadsheet_text(table: "pa.Table") -> "pa.Table":
@@ -49,9 +49,6 @@ def with_spreadsheet_text(table: "pa.Table") -> "pa.Table":
     return table
 
 
-# A folder of CSV files, one for each table.
-
-
 def write_csv(tables: RunTables, folder: Path) -> None:
     """Write each table, row group by row group; null is an empty field, text that looks like a formula is escaped."""
     from pyarrow import csv
@@ -60,9 +57,6 @@ def write_csv(tables: RunTables, folder: Path) -> None:
         with create_file(folder / f"{name}.csv") as stream, csv.CSVWriter(stream, rows.schema) as writer:
             for piece in rows.pieces():
                 writer.write_table(with_spreadsheet_text(piece))
-
-
-# One DuckDB file with a table for each table of the run.
 
 
 def write_duckdb(tables: RunTables, target: Path) -> None:
@@ -86,7 +80,7 @@ def _reader(rows: RowSource) -> object:
 
 @contextmanager
 def new_file(target: Path) -> Iterator[Path]:
-    """Yield a path to write to, in a temporary directory beside `target`; rename it to `target` when the block ends.
+    """Yield a path to write to, in a temporary directory next to `target`; rename it to `target` when the block ends.
 
     Raises WriteError if `target` exists or cannot be written; nothing is left after a failure.
     """
@@ -101,8 +95,6 @@ def new_file(target: Path) -> Iterator[Path]:
                 os.fsync(stream.fileno())
             move_file(staged, target)
 
-
-# An Excel workbook with a sheet for each table.
 
 MAX_ROWS = 1_048_576
 MAX_SHEET_NAME = 31
@@ -200,12 +192,12 @@ def _is_empty(values: NDArray[Any]) -> bool:
 
 def _write_array(group: Any, rows: RowSource, ids: Sequence[str], tables: RunTables) -> None:
     ids_by_dimension = {name: _known_ids(rows, name) for name in ids}
-    for name, known in ids_by_dimension.items():
-        group.createDimension(name, len(known))
-        group.createVariable(name, "i4", (name,))[:] = known
-        _describe(group, name, known, tables)
+    for name, ids_of_name in ids_by_dimension.items():
+        group.createDimension(name, len(ids_of_name))
+        group.createVariable(name, "i4", (name,))[:] = ids_of_name
+        _describe(group, name, ids_of_name, tables)
     numbers = [name for name in rows.schema.names if name not in ids and name != "block_id"]
-    shape = tuple(len(known) for known in ids_by_dimension.values())
+    shape = tuple(len(ids_of_name) for ids_of_name in ids_by_dimension.values())
     chunks = (1, *shape[1:])
     variables = {
         name: group.createVariable(name, "f8", tuple(ids), fill_value=np.nan, chunksizes=chunks, **_PACKED)
@@ -227,12 +219,12 @@ def _slab(columns: Columns, name: str, cell: tuple[NDArray[Any], ...], shape: tu
 
 
 def _known_ids(rows: RowSource, name: str) -> NDArray[np.int32]:
-    found = [np.unique(numbers_of(piece[name])) for piece in rows.pieces([name])]
-    return np.unique(np.concatenate(found)).astype(np.int32)
+    pieces = [np.unique(numbers_of(piece[name])) for piece in rows.pieces([name])]
+    return np.unique(np.concatenate(pieces)).astype(np.int32)
 
 
 def _describe(group: Any, name: str, known: NDArray[np.int32], tables: RunTables) -> None:
-    """Add the dates of stages or the names of entities as a variable beside their ids."""
+    """Add the dates of stages or the names of entities as a variable next to their ids."""
     if name == "stage_id":
         texts, label = tables.stage_starts(), "start_date"
     else:

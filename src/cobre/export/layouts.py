@@ -35,10 +35,10 @@ class ExportFormat:
 
 
 def default_target(run: Path, layout: str) -> Path:
-    """Return the default output, beside the run: RUN.xlsx, RUN.nc, RUN.duckdb, or the directory RUN-csv."""
+    """Return the default output, next to the run: RUN.xlsx, RUN.nc, RUN.duckdb, or the directory RUN-csv."""
     suffix = FORMATS[layout].suffix if layout in FORMATS else ""
-    named = run if run.name not in ("", "..") else run.resolve()  # `.` and `..` have no name to append to
-    return named.with_name(f"{run.resolve().name}{suffix or f'-{layout}'}")
+    folder = run if run.name not in ("", "..") else run.resolve()  # `.` and `..` have no name to append to
+    return folder.with_name(f"{run.resolve().name}{suffix or f'-{layout}'}")
 
 
 def export_run(
@@ -79,9 +79,9 @@ def _write(folder: Path, target: Path, layout: str, case: Path | None, only: Col
         with new_directory(target, is_flushed=False) as fresh:
             LAYOUTS[layout](source, fresh)
         return
-    found, tables = FORMATS[layout], read_tables(folder, only)
-    with new_file(target) if found.suffix else new_directory(target) as fresh:
-        found.write(tables, fresh)
+    format_, tables = FORMATS[layout], read_tables(folder, only)
+    with new_file(target) if format_.suffix else new_directory(target) as fresh:
+        format_.write(tables, fresh)
 
 
 # Write an output directory in the layout of cobre-python and novomodelo.
@@ -132,8 +132,8 @@ def _seasons(study: PreparedStudy) -> Seasons | None:
     for stage, row in zip(study.case.horizon.stages, depth, strict=True):
         if stage.season_id in ids:
             season = ids.index(stage.season_id)
-            for found, order in zip(orders.values(), row.tolist(), strict=True):
-                found[season] = max(found[season], order)
+            for lists, order in zip(orders.values(), row.tolist(), strict=True):
+                lists[season] = max(lists[season], order)
     for hydro, season, order in _declared_orders(study, ids):
         orders[hydro][season] = max(orders[hydro][season], order)
     return Seasons(CYCLES.get(definitions.cycle_type, 2), len(ids), orders)

@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# The input of an export: the output directory of a finished run, and its case.
-
 _CLASSES = ("hydros", "thermals", "buses", "lines")
 
 
 class ExportError(CobreError):
-    """A run that cannot be exported; the message says what is missing, and what to do."""
+    """Raised if a run cannot be exported; the message gives the reason and the remedy."""
 
     remedy = "give the output directory of a finished run, and what the message names"
 
@@ -63,28 +61,27 @@ class RunSource:
     @cached_property
     def case(self) -> Case:
         """The case of the run; raises ExportError if it is missing or has other stages or entities."""
-        named = self.case_folder or Path(self.study.get("case") or "")
-        if not (named / CONFIG_FILE).exists():
-            where = (
-                f"{named} is not a case directory" if str(named) != "." else "the run was not started from a directory"
-            )
-            raise ExportError(f"the case of {self.folder} is needed, and {where}: give its directory with --case")
-        case = load_case(named, self.study.get("config_overrides") or None)
-        _check_same_study(named, case, self.study)
+        folder = self.case_folder or Path(self.study.get("case") or "")
+        if not (folder / CONFIG_FILE).exists():
+            is_known = str(folder) != "."
+            reason = f"{folder} is not a case directory" if is_known else "the run was not started from a directory"
+            raise ExportError(f"the case of {self.folder} is needed, and {reason}: give its directory with --case")
+        case = load_case(folder, self.study.get("config_overrides") or None)
+        _check_same_study(folder, case, self.study)
         return case
 
     @cached_property
     def prepared(self) -> PreparedStudy:
         """The problem that was trained; raises ExportError if the case now describes another one."""
-        found = prepare(self.case)
+        study = prepare(self.case)
         trained = case_of_run(self.folder)
-        if trained is not None and self.study.get("problem", found.digest) != found.digest:
+        if trained is not None and self.study.get("problem", study.digest) != study.digest:
             changes = trained.changes_in_words(self.case_folder or trained.folder)
             raise ExportError(
                 f"the case of {self.folder} has changed since the run ({changes}): restore it, or give the "
                 "original with --case"
             )
-        return found
+        return study
 
 
 def _check_same_study(folder: Path, case: Case, study: dict[str, Any]) -> None:
@@ -115,8 +112,8 @@ class RunTables:
     def entity_names(self, column: str) -> dict[int, str]:
         """Return names of entities by id, for an id column such as `hydro_id`."""
         kind = plural(column.removesuffix("_id"))
-        found = self.study.get("entities", {}).get(kind, ())
-        return {int(entity["id"]): str(entity["name"]) for entity in found}
+        records = self.study.get("entities", {}).get(kind, ())
+        return {int(entity["id"]): str(entity["name"]) for entity in records}
 
     def stage_starts(self) -> dict[int, str]:
         """Return the first day of each stage, by stage id."""
@@ -135,9 +132,9 @@ def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
         )
     study = stored_study(folder)
     tables: dict[str, RowSource] = {STAGES: RowsInMemory(_stages(study)), ENTITIES: RowsInMemory(_entities(study))}
-    known = [*tables, *stored]
-    if unknown := [name for name in only if name not in known]:
-        raise ExportError(f"there is no table {', '.join(unknown)}; {folder} has {', '.join(known)}")
+    names = [*tables, *stored]
+    if unknown := [name for name in only if name not in names]:
+        raise ExportError(f"there is no table {', '.join(unknown)}; {folder} has {', '.join(names)}")
     tables |= {name: StoredRows(path) for name, path in stored.items() if not only or name in only}
     return RunTables(folder, {name: rows for name, rows in tables.items() if not only or name in only}, study)
 

@@ -58,13 +58,13 @@ def _values(settings: SlurmSettings) -> dict[str, object]:
 
 
 def _directives(settings: SlurmSettings) -> list[str]:
-    chosen = {
+    values = {
         "nodes": settings.nodes,
         "partition": settings.partition,
         "account": settings.account,
         "array": settings.array,
     }
-    return [f"--time={settings.time_limit}"] + [f"--{name}={value}" for name, value in chosen.items() if value]
+    return [f"--time={settings.time_limit}"] + [f"--{name}={value}" for name, value in values.items() if value]
 
 
 def _joined(command: Sequence[str]) -> str:
@@ -138,7 +138,7 @@ def _indented(text: str, spaces: int) -> Verbatim:
 
 
 def _world(settings: ContainerSettings) -> dict[str, object]:
-    """Return what both manifests begin with.
+    """Return the beginning of both manifests.
 
     label: the name without quotes, for comments; `checked` allows no line break.
     """

@@ -194,10 +194,10 @@ def _ranges(text: str, inside: str) -> tuple[str, ...]:
 
 def _range(text: str, piece: str) -> Iterator[str]:
     """Return the numbers of a range such as `7` or `01-04`, with as many digits as the first has."""
-    found = _RANGE.fullmatch(piece)
-    if found is None:
+    match = _RANGE.fullmatch(piece)
+    if match is None:
         raise HostListError(f"{text!r} has a range {piece!r}, expected one such as 7 or 01-04")
-    first, last = found[1], found[2] or found[1]
+    first, last = match[1], match[2] or match[1]
     if not 0 <= int(last) - int(first) <= MAX_RANGE:
         raise HostListError(
             f"{text!r} has a range {piece!r}, expected one that ascends, over at most {MAX_RANGE} numbers"
@@ -242,8 +242,8 @@ def escape_dollars(text: str) -> str:
 def _fill(template: str, values: Mapping[str, object], quote: Callable[[object], str]) -> str:
     """Replace every placeholder; raises KeyError if placeholders and values do not correspond."""
     text = files("cobre.launchfiles").joinpath("templates", template).read_text(encoding="utf-8")
-    found = _Template(text)
-    if set(found.get_identifiers()) != set(values):
-        raise KeyError(f"{template} has placeholders {sorted(found.get_identifiers())}, values are {sorted(values)}")
+    parsed = _Template(text)
+    if set(parsed.get_identifiers()) != set(values):
+        raise KeyError(f"{template} has placeholders {sorted(parsed.get_identifiers())}, values are {sorted(values)}")
     words = {name: value if isinstance(value, Verbatim) else quote(value) for name, value in values.items()}
-    return found.substitute(words)
+    return parsed.substitute(words)

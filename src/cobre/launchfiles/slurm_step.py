@@ -24,7 +24,7 @@ RESOLVE_LIMIT_S, RETRY_S = 5.0, 0.5
 
 
 class NoStepError(CobreError):
-    """The process was not started by srun, or the step does not say where rank 0 is."""
+    """The process was not started by srun, or the host of rank 0 is unknown."""
 
 
 def step_environment(environ: Mapping[str, str]) -> dict[str, str]:

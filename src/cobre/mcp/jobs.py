@@ -30,7 +30,7 @@ from cobre.study.placement import ANY_WORLD, WorldRequest
 
 
 class JobError(CobreError):
-    """A study cannot be started or stopped; the message says why."""
+    """Raised if a study cannot be started or stopped; the message gives the reason."""
 
 
 # Signals to a study that another process has started: identified by the lock that it holds, reached by a pidfd.
@@ -73,7 +73,7 @@ def _read_owner(output: Path) -> tuple[int, str]:
     except OSError:
         owner = None
     if owner is None:
-        raise JobError(f"the process that runs the study in {output} is not known: stop it where it was started")
+        raise JobError(f"the process that runs the study in {output} is unknown: stop it where it was started")
     return int(owner[1]), owner[2]
 
 
@@ -241,18 +241,18 @@ def _check_output(request: StudyRequest) -> None:
     """Raise JobError or OutputError if the folder holds the case, other files, or a run that must not be replaced."""
     output = request.output
     if request.case.is_relative_to(output):
-        raise JobError(f"{output} holds the case itself: choose a folder of its own, such as {request.case / OUTPUT}")
+        raise JobError(f"{output} is the case directory: choose a separate directory, such as {request.case / OUTPUT}")
     if not output.exists():
         return
     if not output.is_dir():
         raise JobError(f"{output} is a file: choose a folder")
     is_run = is_run_folder(output)
     if not is_run and any(entry.name != LOG_FILE for entry in output.iterdir()):
-        raise JobError(f"{output} holds files other than results: choose a new folder")
+        raise JobError(f"{output} contains files other than results: choose a new directory")
     if request.policy is not None:
         require_no_training(output)
     if is_run and not request.resume and not request.overwrite:
-        raise JobError(f"{output} holds the results of a run: choose another output, or set resume or overwrite")
+        raise JobError(f"{output} contains the results of a run: choose another output, or set resume or overwrite")
 
 
 def log_tail(output: Path) -> str:
@@ -271,8 +271,6 @@ def job_environment() -> dict[str, str]:
     return new_process_environment({"NO_COLOR": "1"})
 
 
-# Status and result of a study.
-
 RECENT = 5
 
 _BOUNDS = (
@@ -290,7 +288,7 @@ _BOUNDS = (
 
 
 class NoResultError(CobreError):
-    """A run has no result; the message says why."""
+    """Raised if a run has no result; the message gives the reason."""
 
 
 def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Roots:
             raise RefusedPathError("the path is empty or contains a zero byte")
         try:
             path = (self.folders[0] / text).resolve()
-        except (OSError, RuntimeError) as error:  # a circle of links
+        except (OSError, RuntimeError) as error:  # symlink loop
             raise RefusedPathError(f"{text} cannot be resolved: {error}") from error
         return self.check(path, text)
 

@@ -105,8 +105,6 @@ _KINDS = (
 KINDS: Mapping[str, ResultKind] = {kind.file: kind for kind in _KINDS}
 
 
-# The server.
-
 INSTRUCTIONS = """\
 Cobre trains and simulates hydrothermal planning policies (SDDP). A case is a folder of input files, a run is a \
 folder of results. list_cases_and_runs lists both. Call validate_case before start_study, then study_status (with \

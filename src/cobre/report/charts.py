@@ -28,7 +28,6 @@ SKY = "#3895cf"
 PURPLE = "#84406b"
 GREY = "#7c8894"
 
-
 VARIABLES = MappingProxyType(
     {
         INK: "--ink",
@@ -135,11 +134,11 @@ class Chart:
         return scale_for(self._largest(), self.unit)
 
     def _largest(self) -> float:
-        drawn = [np.asarray(series.values) for series in self.series if self.is_stacked or series.drawing != "none"]
+        plotted = [np.asarray(series.values) for series in self.series if self.is_stacked or series.drawing != "none"]
         if self.is_stacked:
             bars = [np.asarray(series.values) for series in self.series if series.drawing == "bar"]
-            drawn.append(np.sum(bars, axis=0))
-        values = np.concatenate([np.ravel(values) for values in drawn]) if drawn else np.zeros(0)
+            plotted.append(np.sum(bars, axis=0))
+        values = np.concatenate([np.ravel(values) for values in plotted]) if plotted else np.zeros(0)
         return float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
 
     @property

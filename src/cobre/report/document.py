@@ -72,8 +72,6 @@ def text_of(name: str) -> str:
     return resources.files("cobre.report").joinpath(name).read_text(encoding="utf-8")
 
 
-# The page of the report: its sections and their data.
-
 SECTIONS = (convergence, costs, system, water, generation, prices, timing, provenance)
 SCRIPTS = ("static/explorer.js", "static/map.js")
 
@@ -134,9 +132,6 @@ def page_data(run: RunFolder, sections: Sequence[Section], warnings: Sequence[st
         "warnings": list(warnings),
         **numbers_of(sections),
     }
-
-
-# Write the report of an output directory.
 
 
 def write_report(

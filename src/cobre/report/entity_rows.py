@@ -70,7 +70,7 @@ class _PatternCheck:
         turn, row = np.divmod(at, self._rows)
         self._scenarios += piece[0][row == 0].tolist()
         self._seen += len(at)
-        same_keys = all(bool((key == wanted[row]).all()) for key, wanted in zip(piece[1:], self._keys, strict=True))
+        same_keys = all(bool((key == expected[row]).all()) for key, expected in zip(piece[1:], self._keys, strict=True))
         return same_keys and bool((np.array(self._scenarios)[turn] == piece[0]).all())
 
     def pattern(self) -> RowPattern | None:
@@ -257,8 +257,8 @@ def _index_ids(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
         return (), np.zeros(0, np.intp)
     lowest, highest = int(ids.min()), int(ids.max())
     if highest - lowest > MAX_IDS:
-        known = np.unique(ids)
-        return tuple(known.tolist()), np.searchsorted(known, ids)
+        distinct = np.unique(ids)
+        return tuple(distinct.tolist()), np.searchsorted(distinct, ids)
     is_known = np.zeros(highest - lowest + 1, bool)
     is_known[ids - lowest] = True
     codes = np.cumsum(is_known) - 1
@@ -266,11 +266,11 @@ def _index_ids(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
 
 
 def _index_in_order(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
-    """Return what `_index_ids` does, in order of first appearance: ids of stages need not be ascending."""
-    known, code = _index_ids(ids)
-    first = np.zeros(len(known), np.intp)
+    """Index ids like `_index_ids`, in order of first appearance: stage ids need not be ascending."""
+    distinct, code = _index_ids(ids)
+    first = np.zeros(len(distinct), np.intp)
     first[code[::-1]] = np.arange(len(code))[::-1]  # of equal indices, the last assignment stays
     order = np.argsort(first, kind="stable")
-    rank = np.empty(len(known), np.intp)
-    rank[order] = np.arange(len(known))
-    return tuple(known[index] for index in order), rank[code]
+    rank = np.empty(len(distinct), np.intp)
+    rank[order] = np.arange(len(distinct))
+    return tuple(distinct[index] for index in order), rank[code]

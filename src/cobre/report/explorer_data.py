@@ -84,12 +84,12 @@ class Explorer:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all data of the explorer, for the page's script."""
-        chosen = self._scenarios()
+        scenarios = self._scenarios()
         return {
             "statistics": list(STATISTICS),
-            "scenarios": list(chosen),
+            "scenarios": list(scenarios),
             "is_full": self.is_full,
-            "kinds": [self._kind(kind, list(chosen.values())) for kind in self.kinds()],
+            "kinds": [self._kind(kind, list(scenarios.values())) for kind in self.kinds()],
         }
 
     def kinds(self) -> list[str]:
@@ -102,10 +102,10 @@ class Explorer:
         order = np.argsort(costs, kind="stable")
         ids = self.simulated.rows("costs").scenarios
         indices = {name: int(order[round(share * (len(order) - 1))]) for name, share in SINGLE_SCENARIOS.items()}
-        named = {f"{name} (scenario {ids[position]})": position for name, position in indices.items()}
-        return named | {f"scenario {ids[position]}": position for position in (range(len(ids)) if self.is_full else ())}
+        typical = {f"{name} (scenario {ids[position]})": position for name, position in indices.items()}
+        return typical | {f"scenario {ids[position]}": position for position in range(len(ids) if self.is_full else 0)}
 
-    def _kind(self, kind: str, chosen: Sequence[int]) -> dict[str, Any]:
+    def _kind(self, kind: str, scenarios: Sequence[int]) -> dict[str, Any]:
         title, names = KINDS[kind]
         rows = self.simulated.rows(QUANTITIES[names[0]].table)
         hours = self.simulated.hours(rows)
@@ -118,7 +118,7 @@ class Explorer:
             "labels": self.study.stage_labels(rows.stages),
             "blocks": [f"block {block}" for block in rows.blocks] if len(rows.blocks) > 1 else [],
             "block_hours": hours.mean(axis=0).tolist(),
-            "quantities": [quantity for name in names if (quantity := self._quantity(name, chosen)) is not None]
+            "quantities": [quantity for name in names if (quantity := self._quantity(name, scenarios)) is not None]
             + (self._congestion() if kind == "lines" else []),
         }
 
@@ -134,7 +134,7 @@ class Explorer:
             target = self.study.entity_name("buses", record["target_bus_id"])
             yield f"from {self.study.entity_name('buses', source)} to {target}, which is the positive direction"
 
-    def _quantity(self, name: str, chosen: Sequence[int]) -> dict[str, Any] | None:
+    def _quantity(self, name: str, scenarios: Sequence[int]) -> dict[str, Any] | None:
         """Return the data of a quantity; None if the tables lack it, or if it is a violation that never occurs."""
         if not self.simulated.has(name):
             return None
@@ -147,7 +147,7 @@ class Explorer:
         if quantity.is_violation and not len(indices):
             return None
         values = cube.values if len(indices) == len(cube.entities) else cube.values[:, :, indices]
-        statistics = np.concatenate([percentiles(values), values.mean(axis=0)[None], values[list(chosen)]])
+        statistics = np.concatenate([percentiles(values), values.mean(axis=0)[None], values[list(scenarios)]])
         return {
             "key": name,
             "title": quantity.title,
@@ -169,7 +169,7 @@ class Explorer:
         return self.simulated.cube_and_block_means(name)
 
     def _blocks(self, name: str, means: Floats | None) -> dict[str, Any]:
-        """Return statistics by block, packed as E x B x statistics x T; empty where blocks do not differ."""
+        """Return statistics by block, packed as E x B x statistics x T; empty if blocks do not differ."""
         if means is None:
             return {}
         statistics = means[None]  # statistics x T x E x B

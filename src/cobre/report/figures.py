@@ -41,14 +41,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Empty figures in the style of the report.
-
 # In points of 1/72 inch: pixels of the page before scaling.
 WIDTH, HEIGHT = 460.0, 250.0
 MARGINS = {"left": 48.0, "right": 12.0, "top": 26.0, "bottom": 30.0}
 MAX_STAGE_LABELS = 7
 ROUND_STEPS = (1, 2, 2.5, 5, 10)
-
 
 STYLE: dict[Any, Any] = {
     "figure.dpi": 72,
@@ -161,9 +158,6 @@ def _largest(*arrays: np.ndarray) -> float:
     return float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
 
 
-# Legend and title inside a figure.
-
-
 def add_legend(figure: Figure, axes: Axes, entries: Sequence[LegendEntry]) -> None:
     """Add a legend in one row at the top, on a white background, also in dark notebooks."""
     figure.set_facecolor("white")
@@ -219,8 +213,8 @@ def svg_of(figure: Figure, key: str, description: str) -> str:
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = _STYLE.sub("", _METADATA.sub("", _SIZE.sub("", text)))
-    text = _COLOUR.sub(lambda found: variable(found[0].lower()), text)
-    text = _NAME.sub(lambda found: f"{found[0]}{key}-", text)
+    text = _COLOUR.sub(lambda match: variable(match[0].lower()), text)
+    text = _NAME.sub(lambda match: f"{match[0]}{key}-", text)
     text = _FONT.sub("var(--font, sans-serif)", text)
     label = escape(description, quote=True)
     return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1).strip()
@@ -274,28 +268,24 @@ def simulated_of(result: SimulationLike) -> SimulationTables:
 
 
 def _require_quantity(quantity: str, tables: Mapping[str, Any]) -> str:
-    known = [name for name, entry in QUANTITIES.items() if entry.table in tables and not entry.is_violation]
-    if quantity not in known:
-        raise ValueError(f"there is no {quantity!r} to plot; this result has {', '.join(known)}")
+    names = [name for name, entry in QUANTITIES.items() if entry.table in tables and not entry.is_violation]
+    if quantity not in names:
+        raise ValueError(f"there is no {quantity!r} to plot; this result has {', '.join(names)}")
     return quantity
 
 
 def _values_to_plot(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any, np.dtype[np.float64]]:
-    known = ", ".join(map(str, cube.entities))
+    ids = ", ".join(map(str, cube.entities))
     if entity is not None:
         if entity not in cube.entities:
-            raise ValueError(f"{name} has no {cube.quantity.id_column} {entity!r}; there are {known}")
+            raise ValueError(f"{name} has no {cube.quantity.id_column} {entity!r}; there are {ids}")
         return cube.of(entity)
     if cube.quantity.adds_up:
         return cube.total()
     if len(cube.entities) > 1:
-        raise ValueError(
-            f"{name} cannot be summed: choose one {cube.quantity.id_column} with entity=; there are {known}"
-        )
+        raise ValueError(f"{name} cannot be summed: choose one {cube.quantity.id_column} with entity=; there are {ids}")
     return cube.of(cube.entities[0])
 
-
-# Any numeric column of a simulation's table.
 
 KEYS = ("scenario_id", "stage_id", "block_id")
 ADDED_OVER_BLOCKS = ("_mwh", "_cost", "_reward")

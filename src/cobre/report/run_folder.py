@@ -1,4 +1,4 @@
-"""The content of an output directory, as far as it exists and can be read."""
+"""Read an output directory, skipping missing or damaged files."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
@@ -36,7 +36,7 @@ from cobre.text import as_argument, counted
 
 
 class ReportError(CobreError):
-    """A report cannot be created or written; the message says why and what to do."""
+    """Raised if a report cannot be created or written; the message gives the reason and the remedy."""
 
 
 class ReportNotWrittenError(ReportError):
@@ -215,11 +215,13 @@ def _columns(
     return columns
 
 
-def _check_others(folder: Path, manifest: Mapping[str, Any], shown: Collection[str], file_errors: list[str]) -> None:
+def _check_others(
+    folder: Path, manifest: Mapping[str, Any], shown_tables: Collection[str], file_errors: list[str]
+) -> None:
     """Compare tables that the report does not show with their checksums: other programs read them."""
     tables = manifest.get("tables")
     for name, entry in tables.items() if isinstance(tables, dict) else ():
-        if name not in shown:
+        if name not in shown_tables:
             try:
                 table_file(folder, str(name), entry)
             except ResultsError as error:

@@ -27,19 +27,17 @@ from cobre.report.study_record import StudyRecord
 from cobre.runs.labels import COST_COMPONENTS, ID_COLUMNS, MIN_COST
 from cobre.text import digits
 
-# Percentiles over scenarios of many cells at once.
-
 PERCENTILES = (5, 25, 50, 75, 95)
 
 CELLS_AT_ONCE = 1 << 12  # sorted together: few enough for the CPU cache
 
 
-def percentiles(values: Floats, wanted: Sequence[float] = PERCENTILES) -> Floats:
+def percentiles(values: Floats, percents: Sequence[float] = PERCENTILES) -> Floats:
     """Return percentiles over the first axis, the scenarios, as by `numpy.percentile`; NaN where any value is NaN."""
     scenarios, shape = values.shape[0], values.shape[1:]
     flat = values.reshape(scenarios, -1)
-    result = np.empty((len(wanted), flat.shape[1]), np.float64)
-    rank = np.asarray(wanted, np.float64) / 100.0 * (scenarios - 1)
+    result = np.empty((len(percents), flat.shape[1]), np.float64)
+    rank = np.asarray(percents, np.float64) / 100.0 * (scenarios - 1)
     below = np.floor(rank).astype(np.intp)
     above = np.minimum(below + 1, scenarios - 1)
     share = (rank - below)[:, None]
@@ -49,7 +47,7 @@ def percentiles(values: Floats, wanted: Sequence[float] = PERCENTILES) -> Floats
         interpolated = low + (high - low) * share
         interpolated[:, np.isnan(ordered[-1])] = np.nan  # NaN is sorted to the end
         result[:, first : first + CELLS_AT_ONCE] = interpolated
-    return result.reshape(len(wanted), *shape)
+    return result.reshape(len(percents), *shape)
 
 
 # Quantities of plants, buses and lines in a simulation: their columns, and how they are shown.
@@ -359,8 +357,6 @@ def _share_at(flow: Floats, limit: Floats, weights: Floats) -> Floats:
     return shares
 
 
-# Percentiles over scenarios by stage.
-
 OUTER_OPACITY, INNER_OPACITY = 0.18, 0.32
 
 
@@ -391,9 +387,9 @@ def fan_chart(fan: Fan, key: str, title: str, unit: str, colour: str = BLUE) -> 
 
 def _series(fan: Fan, colour: str) -> list[Series]:
     names = ["median" if percentile == 50 else f"{percentile} %" for percentile in PERCENTILES]
-    drawn: tuple[Drawing, ...] = ("thin", "none", "line", "none", "thin")
+    drawings: tuple[Drawing, ...] = ("thin", "none", "line", "none", "thin")
     series = [
         Series(name, values, colour, drawing)
-        for name, values, drawing in zip(names, fan.percentiles, drawn, strict=True)
+        for name, values, drawing in zip(names, fan.percentiles, drawings, strict=True)
     ]
     return [*series, Series("mean", fan.mean, colour, "dash")]

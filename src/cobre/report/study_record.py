@@ -58,10 +58,10 @@ class StudyRecord:
 
     def block_hours(self, stages: Iterable[int], num_blocks: int) -> NDArray[np.float64] | None:
         """Return hours by stage and block, 0 for missing blocks; None if study.json lacks some of them."""
-        known = [self._blocks.get(stage) for stage in stages]
-        if any(hours is None or len(hours) > num_blocks for hours in known):
+        hours_by_stage = [self._blocks.get(stage) for stage in stages]
+        if any(hours is None or len(hours) > num_blocks for hours in hours_by_stage):
             return None
-        return np.array([[*hours, *[0.0] * (num_blocks - len(hours))] for hours in known if hours is not None])
+        return np.array([[*hours, *[0.0] * (num_blocks - len(hours))] for hours in hours_by_stage if hours is not None])
 
     def entities(self, kind: str) -> list[Mapping[str, Any]]:
         """Return the entities of a kind, in the order of the case."""
@@ -74,8 +74,8 @@ class StudyRecord:
 
     def starts(self, stages: Iterable[int]) -> list[str] | None:
         """Return the start date of each stage; None if study.json lacks some of them."""
-        known = [self._starts.get(stage) for stage in stages]
-        return None if None in known else [start for start in known if start is not None]
+        starts = [self._starts.get(stage) for stage in stages]
+        return None if None in starts else [start for start in starts if start is not None]
 
     def entity(self, kind: str, id: int) -> Mapping[str, Any]:  # noqa: A002
         """Return the record of an entity; empty if there is none."""

@@ -75,7 +75,7 @@ COST_COMPONENTS: Mapping[str, str] = {
 
 
 def unit_of_column(column: str) -> str:
-    """Return the unit of a column by its ending, such as MW for `_mw`; empty where it has none."""
+    """Return the unit of a column by its ending, such as MW for `_mw`; empty if it has none."""
     return next((unit for ending, unit in _COLUMN_UNITS.items() if column.endswith(ending)), "")
 
 

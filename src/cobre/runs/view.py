@@ -78,7 +78,7 @@ class RunView:
         """Take one; kinds that are not known change nothing. Its texts are made safe to show."""
         event = printable_event(event)
         self.last_time = number_of(event.get("time")) or self.last_time
-        with suppress(KeyError, TypeError, ValueError):  # a foreign line is no reason to fail
+        with suppress(KeyError, TypeError, ValueError):  # ignore unknown or malformed events
             self._take(event)
 
     def _take(self, event: Event) -> None:
@@ -134,7 +134,7 @@ class RunView:
         self.has_policy_cost = bool(event.get("has_policy_cost", self.has_policy_cost))
 
     def _iterate(self, event: Event) -> None:
-        """Append it; iterations from its number on go: the checkpoint that the run resumed from was older than they."""
+        """Append it; later iterations are superseded: the run resumed from an older checkpoint."""
         _check_iteration(event)
         self.progress = None
         while self.iterations and self.iterations[-1]["iteration"] >= event["iteration"]:

@@ -11,7 +11,7 @@ from cobre.core.arrays import Floats, sum_in_order
 from cobre.core.case import Case, System
 from cobre.io.output.results import StoredRows
 from cobre.io.storage.arrow_columns import numbers_of
-from cobre.runs.labels import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
+from cobre.runs.labels import COST_COMPONENTS, ID_COLUMNS, NEGLIGIBLE, NOTABLE_PENALTY_SHARE
 from cobre.text import percent
 
 if TYPE_CHECKING:
@@ -20,30 +20,23 @@ if TYPE_CHECKING:
 
 ReadColumns = Callable[[str, Sequence[str]], Iterable["pa.Table"]]
 
-# Of each penalty: its description, and the table, entity and amounts that attribute it.
-PENALTIES: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
-    "deficit_cost": ("deficit", "buses", "bus_id", ("deficit_mwh",)),
-    "excess_cost": ("excess power", "buses", "bus_id", ("excess_mwh",)),
-    "storage_violation_cost": ("storage below its minimum", "hydros", "hydro_id", ("storage_violation_below_hm3",)),
-    "filling_target_cost": ("missed filling targets", "hydros", "hydro_id", ("filling_target_violation_hm3",)),
-    "outflow_violation_below_cost": ("outflow below its minimum", "hydros", "hydro_id", ("outflow_slack_below_m3s",)),
-    "outflow_violation_above_cost": ("outflow above its maximum", "hydros", "hydro_id", ("outflow_slack_above_m3s",)),
-    "turbined_violation_cost": ("turbined flow below its minimum", "hydros", "hydro_id", ("turbined_slack_m3s",)),
-    "generation_violation_cost": ("hydro generation below its minimum", "hydros", "hydro_id", ("generation_slack_mw",)),
-    "evaporation_violation_cost": (
-        "evaporation that is not met",
-        "hydros",
-        "hydro_id",
-        ("evaporation_violation_pos_m3s", "evaporation_violation_neg_m3s"),
-    ),
+# Columns of the tables with the amounts of each penalty, which attribute it to plants or buses.
+PENALTIES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "deficit_cost": ("buses", ("deficit_mwh",)),
+    "excess_cost": ("buses", ("excess_mwh",)),
+    "storage_violation_cost": ("hydros", ("storage_violation_below_hm3",)),
+    "filling_target_cost": ("hydros", ("filling_target_violation_hm3",)),
+    "outflow_violation_below_cost": ("hydros", ("outflow_slack_below_m3s",)),
+    "outflow_violation_above_cost": ("hydros", ("outflow_slack_above_m3s",)),
+    "turbined_violation_cost": ("hydros", ("turbined_slack_m3s",)),
+    "generation_violation_cost": ("hydros", ("generation_slack_mw",)),
+    "evaporation_violation_cost": ("hydros", ("evaporation_violation_pos_m3s", "evaporation_violation_neg_m3s")),
     "withdrawal_violation_cost": (
-        "water withdrawals that are not met",
         "hydros",
-        "hydro_id",
         ("water_withdrawal_violation_pos_m3s", "water_withdrawal_violation_neg_m3s"),
     ),
-    "inflow_penalty_cost": ("negative inflows", "hydros", "hydro_id", ("inflow_nonnegativity_slack_m3s",)),
-    "generic_violation_cost": ("violated generic constraints", "", "", ()),
+    "inflow_penalty_cost": ("hydros", ("inflow_nonnegativity_slack_m3s",)),
+    "generic_violation_cost": ("", ()),
 }
 
 
@@ -57,8 +50,13 @@ def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
     if not total >= NOTABLE_PENALTY_SHARE:
         return None
     largest = max(shares, key=lambda name: shares[name])
-    description, table, entity, amounts = PENALTIES[largest]
-    where = f" at {_worst(read(table, [entity, *amounts]), entity, amounts, case)}" if table else ""
+    title = COST_COMPONENTS[largest]
+    description = title[0].lower() + title[1:]
+    table, amounts = PENALTIES[largest]
+    where = ""
+    if table:
+        entity = ID_COLUMNS[table]
+        where = f" at {_worst(read(table, [entity, *amounts]), entity, amounts, case)}"
     if total - shares[largest] < 0.0005:
         return f"{percent(total)} of the simulated cost is {description}{where}"
     return f"{percent(total)} of the simulated cost is penalties, {percent(shares[largest])} {description}{where}"

@@ -95,7 +95,7 @@ def _policy_cost(view: RunView, room: int) -> list[tuple[str, str]]:
 
 
 def _gap_texts(view: RunView) -> list[str]:
-    """Return the gap in words, the longest text first."""
+    """Return descriptions of the gap, the longest first."""
     if view.gap is None:
         return ["none under a risk measure", "none"]
     gap, bound = gap_percent(view.gap), view.computed_bound
@@ -197,7 +197,7 @@ def _load_bar(loads: list[list[float]], rank: int) -> tuple[str, str]:
 
 LOWER, UPPER, COST = "cyan", "orange", "green"
 RECENT = 50
-LABEL_WIDTH = 9  # numbers beside the axis, and the frame
+LABEL_WIDTH = 9  # numbers of the axis, and the frame
 
 
 class PlotRange(Enum):
@@ -282,9 +282,6 @@ class BoundsPlot(PlotextPlot):
         ]
         iterations, values = [number for number, _ in points], [value for _, value in points]
         return Curve(name, colour, iterations, values, is_sampled=key != "lower_bound" and not self._view.is_exact)
-
-
-# Events as lines of the log.
 
 
 def event_line(event: Event) -> str:

@@ -47,7 +47,7 @@ def test_rejects_output_in_use(case, tmp_path):
 
 @pytest.mark.parametrize("place", [".", "case"])
 def test_rejects_case_directory_as_output(case, tmp_path, place):
-    with pytest.raises(JobError, match="holds the case itself"):
+    with pytest.raises(JobError, match="is the case directory"):
         Jobs().start(StudyRequest(case, (tmp_path / place).resolve(), overwrite=True))
 
 

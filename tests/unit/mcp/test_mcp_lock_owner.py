@@ -66,5 +66,5 @@ def test_process_that_has_ended_is_not_signalled(tmp_path, holder):
 
 
 def test_lock_file_without_owner_signals_nobody(tmp_path, holder):
-    with pytest.raises(JobError, match="not known"):
+    with pytest.raises(JobError, match="is unknown"):
         signal_owner(tmp_path, [signal.SIGTERM])

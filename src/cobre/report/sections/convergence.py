@@ -91,8 +91,6 @@ def _ratio(total: float, count: int) -> float | None:
     return total / count if count else None
 
 
-# The load of each rank.
-
 STRAGGLER_SHARE = 0.10
 
 
@@ -140,8 +138,6 @@ def _hosts(log: RunView) -> list[str]:
     return [known.get(str(rank), "") for rank in range(len(log.loads))]
 
 
-# The section on convergence.
-
 MIN_ITERATIONS_TO_ZOOM = 8
 
 INTRO = (
@@ -172,7 +168,6 @@ NOT_A_BOUND = (
     "the lower bound estimates the cost, and may be above it."
 )
 
-
 HOW_TO_READ_COST = "Training has converged when the upper end of the band is close to the lower bound."
 
 HOW_TO_READ_ESTIMATE = (
@@ -190,7 +185,7 @@ HOW_TO_READ_RISK_AVERSE = (
 
 
 def convergence(run: RunFolder) -> Section | None:
-    """Draw the bounds of all iterations, and of the second half alone, as the first ones take most of the height."""
+    """Draw the bounds of all iterations, and of the second half only, as the first ones take most of the height."""
     bounds = run.bounds
     if not len(bounds):
         return None

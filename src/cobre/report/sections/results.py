@@ -29,8 +29,6 @@ from cobre.report.system_map import system_map
 from cobre.runs.labels import NEGLIGIBLE
 from cobre.text import scale_for
 
-# The section on costs of the simulated scenarios.
-
 
 def costs(run: RunFolder) -> Section | None:
     """Return histogram, components and spread of costs; None without a simulation."""
@@ -88,8 +86,6 @@ def _components(simulated: SimulationTables) -> DataTable:
     note = "Totals over all stages, averaged over scenarios. Components below 0.01 $ are left out."
     return DataTable("cost-components", "Cost components", columns, rows, note)
 
-
-# The section on spot prices by bus.
 
 MAX_BUSES = 6
 
@@ -394,8 +390,6 @@ _FRAME = """<div class="card wide explorer" id="explorer">
 </div>
 </div>"""
 
-
-# The section with the map of the system.
 
 TOOLS = (
     '<div class="tools"><button type="button" class="link" data-zoom="1.4">Larger</button>'
