@@ -260,8 +260,8 @@ def _shortened(value: Any) -> str:
 
 # Backend, workers and threads. The text on `auto` is also in the docstring of `cobre.train`.
 AUTO_BACKEND = (
-    "auto: that of COBRE_COMM_BACKEND; otherwise that of mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that "
-    "started this process; otherwise shm, or local for one process."
+    "auto: that of COBRE_COMM_BACKEND; otherwise that of mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables "
+    "that started this process; otherwise shm, or local for one process."
 )
 
 
