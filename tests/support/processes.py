@@ -13,10 +13,10 @@ MARK = "COBRE_TEST_MARK"
 def wait_until(condition, what):
     """Poll until the condition holds; return its value."""
     deadline = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline, f"waited {DEADLINE_S} s in vain until {what}"
         time.sleep(0.01)
-    return found
+    return value
 
 
 def is_alive(pid):
@@ -73,16 +73,16 @@ def printed(text):
     return [line for line in text.splitlines() if "usable cores" not in line]
 
 
-def marked(mark):
+def marked_processes(mark):
     """Return the pids of living processes that inherited `COBRE_TEST_MARK=mark`."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if f"{MARK}={mark}".encode() in (path / "environ").read_bytes() and is_alive(path.name):
-                found.append(int(path.name))
+                pids.append(int(path.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 @contextlib.contextmanager

@@ -106,10 +106,10 @@ class Communicator(Endpoint):
             comm.allgatherv(mine, recv, counts)    # the same six numbers on every rank
         """
         try:
-            done = self._guard.allgatherv(self._allgatherv, send, recv, counts, displs, label)
+            has_run = self._guard.allgatherv(self._allgatherv, send, recv, counts, displs, label)
         except BaseException as error:  # noqa: BLE001 - any exception ends the call
             self._fail(_ALLGATHERV, error)
-        if not done:
+        if not has_run:
             self._validate_and_run_allgatherv(send, recv, counts, displs, label)
 
     def allreduce(self, send: Any, recv: Any, op: ReduceOp = ReduceOp.SUM, *, label: str = "") -> None:
@@ -125,10 +125,10 @@ class Communicator(Endpoint):
             comm.allreduce(costs, costs, ReduceOp.MIN)    # in place
         """
         try:
-            done = self._guard.allreduce(self._allreduce, send, recv, op, label)
+            has_run = self._guard.allreduce(self._allreduce, send, recv, op, label)
         except BaseException as error:  # noqa: BLE001 - any exception ends the call
             self._fail(_ALLREDUCE, error)
-        if not done:
+        if not has_run:
             self._validate_and_run_allreduce(send, recv, op, label)
 
     def broadcast(self, buffer: Any, root: int = 0, *, label: str = "") -> None:
@@ -145,10 +145,10 @@ class Communicator(Endpoint):
             comm.broadcast(settings)
         """
         try:
-            done = self._guard.broadcast(self._broadcast, buffer, root, label)
+            has_run = self._guard.broadcast(self._broadcast, buffer, root, label)
         except BaseException as error:  # noqa: BLE001 - any exception ends the call
             self._fail(_BROADCAST, error)
-        if not done:
+        if not has_run:
             self._validate_and_run_broadcast(buffer, root, label)
 
     @_guarded_natively
@@ -164,10 +164,10 @@ class Communicator(Endpoint):
             comm.barrier(label="files written")
         """
         try:
-            done = self._guard.barrier(self._barrier, label)
+            has_run = self._guard.barrier(self._barrier, label)
         except BaseException as error:  # noqa: BLE001 - any exception ends the call
             self._fail(_BARRIER, error)
-        if not done:
+        if not has_run:
             with self._call(_BARRIER, 0, label):
                 self._barrier()
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import finish, start_python, wait_until
+from processes import MARK, finish, marked_processes, start_python, wait_until
 from shm_worlds import LAYOUT_AT, NOBODY, SHM, fresh_name, is_joining, joined_ranks, names, segment_of, start_rank
 
 needs_root = pytest.mark.skipif(
@@ -180,26 +180,15 @@ launch.run(work, 2)
 """
 
 
-def marked(mark):
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (path / "environ").read_bytes():
-                found.append(int(path.name))
-        except OSError:
-            continue
-    return found
-
-
 def test_launcher_and_orphan_reaper_killed_at_once_leave_no_grandchild():
     mark = secrets.token_hex(8)
-    launcher = start_python("-c", WITH_GRANDCHILDREN, env=os.environ | {"COBRE_TEST_MARK": mark})
+    launcher = start_python("-c", WITH_GRANDCHILDREN, env=os.environ | {MARK: mark})
     for _ in range(2):
         assert "working" in launcher.stdout.readline()
     children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
     reapers = [int(pid) for pid in children if b"orphan_reaper" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    assert len(reapers) == 1 and len(marked(mark)) >= 6
+    assert len(reapers) == 1 and len(marked_processes(mark)) >= 6
     for pid in (*reapers, launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
-    wait_until(lambda: not marked(mark), "all that was started has gone")
+    wait_until(lambda: not marked_processes(mark), "all that was started has gone")

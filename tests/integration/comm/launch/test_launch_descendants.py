@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from processes import MARK, finish, is_alive, marked, run_python, start_python, wait_until
+from processes import MARK, finish, is_alive, marked_processes, run_python, start_python, wait_until
 
 from cobre.comm import launch
 
@@ -63,18 +63,18 @@ def test_descendants_end_if_launcher_and_reaper_die_before_noticing_exit(how):
     for pid in (reaper_of(launcher.pid), launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
-    wait_until(lambda: not marked(mark), "all processes have gone")
+    wait_until(lambda: not marked_processes(mark), "all processes have gone")
 
 
 @pytest.mark.parametrize("how", ["returns", "fails", "exits"])
 def test_rank_without_fork_server_ends_its_descendants(how):
     launcher, mark = start_marked(WORLD.format(size=1, ends=ENDS[how]))
     wait_until(lambda: state_of(launcher.pid) == "T" and has_dead_child(launcher.pid), "the rank has ended unseen")
-    wait_until(lambda: len(marked(mark)) == 2, "only the launcher and its orphan reaper are there")
+    wait_until(lambda: len(marked_processes(mark)) == 2, "only the launcher and its orphan reaper are there")
     for pid in (reaper_of(launcher.pid), launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
-    wait_until(lambda: not marked(mark), "all processes have gone")
+    wait_until(lambda: not marked_processes(mark), "all processes have gone")
 
 
 def test_launcher_death_while_unregistering_group_leaves_no_process():
@@ -91,7 +91,7 @@ OrphanReaper.unregister = release_and_die
     launcher, mark = start_marked(imports + dies + rest)
     finish(launcher)
     assert launcher.returncode == -signal.SIGKILL
-    wait_until(lambda: not marked(mark), "all processes have gone")
+    wait_until(lambda: not marked_processes(mark), "all processes have gone")
 
 
 LOADS = """
@@ -134,7 +134,7 @@ def test_fork_server_ends_if_launcher_and_reaper_die_while_it_loads(loading, tmp
     for pid in (reaper_of(launcher.pid), launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
-    wait_until(lambda: not marked(mark), "all processes have gone")
+    wait_until(lambda: not marked_processes(mark), "all processes have gone")
 
 
 @pytest.mark.parametrize("who", ["rank", "fork server"])
@@ -149,7 +149,7 @@ def test_stopped_rank_ends_if_launcher_and_reaper_are_killed(who):
     for pid in (reaper_of(launcher.pid), launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
-    wait_until(lambda: not marked(mark), "all processes have gone")
+    wait_until(lambda: not marked_processes(mark), "all processes have gone")
 
 
 def test_rank_keeps_exit_code_after_ending_its_group(tmp_path):

@@ -17,7 +17,7 @@ from processes import (
     DEADLINE_S,
     MARK,
     leaving_nothing_behind,
-    marked,
+    marked_processes,
     start_python,
     wait_until,
     wait_until_gone,
@@ -275,11 +275,11 @@ def test_fork_server_killed_at_any_moment_leaves_no_process(tmp_path, victim, at
     assert launcher.returncode in (0, -signal.SIGKILL) or any(
         error.__name__ in err for error in (WorkerError, InitializationFailedError)
     ), err
-    wait_until(lambda: not marked(mark), "all processes have gone")
+    wait_until(lambda: not marked_processes(mark), "all processes have gone")
 
 
 def find(mark, program):
-    return sorted(pid for pid in marked(mark) if program in program_of(pid))
+    return sorted(pid for pid in marked_processes(mark) if program in program_of(pid))
 
 
 FEW_DESCRIPTORS = """

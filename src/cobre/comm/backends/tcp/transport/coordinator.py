@@ -377,11 +377,12 @@ class CoordinatorTransport(StarTransport):
             self._missing.discard(rank)
 
     def _fail_mismatch(self, rank: int, header: bytes, inbox: Inbox) -> None:
-        ours, theirs = CallHeader.parse(header), CallHeader.parse(inbox.view[:HEADER_BYTES])
-        number = f"#{ours.sequence}" if ours.sequence == theirs.sequence else f"#{ours.sequence} and #{theirs.sequence}"
-        text = f"rank 0: {ours} vs rank {rank}: {theirs} at call {number}"
+        own_call, other_call = CallHeader.parse(header), CallHeader.parse(inbox.view[:HEADER_BYTES])
+        sequences = dict.fromkeys((own_call.sequence, other_call.sequence))  # only one if they are equal
+        numbers = " and ".join(f"#{sequence}" for sequence in sequences)
+        text = f"rank 0: {own_call} vs rank {rank}: {other_call} at call {numbers}"
         # The two ranks may be at different calls; nothing can complete from the earlier one on.
-        first = min(ours.sequence, theirs.sequence)
+        first = min(own_call.sequence, other_call.sequence)
         failure = FailureRecord(FailureKind.MISMATCH, first, (self._me, inbox.channel.peer), text)
         raise WorldFailedError(self.monitor.broadcast_failure(failure))
 
