@@ -107,8 +107,8 @@ class UpperBound:
     @property
     def gap_at_most(self) -> float | None:
         """To the upper end of the confidence interval; of an estimate to `at_most`, None if that says nothing."""
-        most = self.at_most if self.is_estimate else self.largest
-        return None if most is None else relative_gap(self.lower_bound, most)
+        upper = self.at_most if self.is_estimate else self.largest
+        return None if upper is None else relative_gap(self.lower_bound, upper)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the bound with plain keys, as `cobre bound --json` prints it and bound.json holds it.

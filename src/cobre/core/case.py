@@ -23,10 +23,8 @@ from cobre.text import counted
 # not are null throughout). `load_case` sorts rows by their keys.
 Table = Mapping[str, NDArray[Any]]
 
-
 # The case format: that of Cobre 0.18, or that of its successor Novomodelo 0.19.
 FormatVersion = Literal["0.18", "0.19"]
-
 
 # An id that was null, such as the block of a row that holds for all blocks. Not -1: stage ids may be negative.
 ABSENT_ID: Final = -(2**31)

@@ -362,11 +362,11 @@ class SimulationBased(StoppingRule):
         if mean - half_width > lower + self.relative_tolerance * unit:
             return None
         where = "is inside" if mean - half_width <= lower else f"is within {100 * self.relative_tolerance:g} % of it"
-        most = max(0.0, 100 * (mean + half_width - lower) / unit)
+        maximum = max(0.0, 100 * (mean + half_width - lower) / unit)
         return (
             f"a simulation of {self.replications} paths costs {money(mean)} ± {money(half_width)} $ at "
             f"{100 * self.confidence:g} % confidence: the lower bound, {money(lower)} $, {where}; "
-            f"the policy costs at most {most:.3g} % more than the bound"
+            f"the policy costs at most {maximum:.3g} % more than the bound"
         )
 
 
@@ -407,8 +407,8 @@ class UpperBoundGap(StoppingRule):
         percent = 100.0 * relative_gap(bound.lower_bound, bound.largest)
         if not percent <= self.gap_percent:
             return None
-        most, kind = ("up to ", ", estimated from below") if bound.is_estimate else ("at most ", "")
-        where = f"{most}{percent:.3g} % above" if percent >= 0.0 else f"{-percent:.3g} % below"
+        prefix, kind = ("up to ", ", estimated from below") if bound.is_estimate else ("at most ", "")
+        where = f"{prefix}{percent:.3g} % above" if percent >= 0.0 else f"{-percent:.3g} % below"
         return f"the {bound.name} is {where} the lower bound{kind}, as requested ({self.gap_percent:g} %)"
 
 

@@ -139,10 +139,10 @@ class ComputedBound:
         """
         if self.confidence is None:
             return ""
-        most = "up to" if self.is_estimate else "at most"
+        prefix = "up to" if self.is_estimate else "at most"
         gap = max(0.0, self.end_gap) if self.end_gap > -CLOSED_SAMPLED else self.end_gap
         below = ", estimated from below" if self.is_estimate else ""
-        return f"{most} {gap_percent(gap)} ({100 * self.confidence:g} % confidence{below})"
+        return f"{prefix} {gap_percent(gap)} ({100 * self.confidence:g} % confidence{below})"
 
     @property
     def closes(self) -> bool:
@@ -256,13 +256,13 @@ class BoundHistory:
         """
         if self.computed is not None:
             bound, name = self.computed, BOUND_NAMES[self.computed.method]
-            cost, most = bound.value, math.inf if bound.is_estimate else bound.value + 2.0 * bound.half_width
+            cost, upper = bound.value, math.inf if bound.is_estimate else bound.value + 2.0 * bound.half_width
         elif self.is_exact:
-            cost = most = self.upper[-1]
+            cost = upper = self.upper[-1]
             name = "exact cost of the policy"
         else:
             return None
-        if not most < self.lower[-1] - CLOSED * self.scale:
+        if not upper < self.lower[-1] - CLOSED * self.scale:
             return None
         return ABOVE_COST.format(share=gap_percent(-relative_gap(self.lower[-1], cost)), name=name)
 
@@ -339,8 +339,8 @@ def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Convergenc
     lower, upper, half = history.lower[-1], history.upper[-1], history.half_width[-1]
     band = f"± {gap_percent(half / history.scale)}"
     if upper - half > lower:
-        least = gap_percent((upper - half - lower) / history.scale)
-        return _open(history, rise, is_flat, f"sampled costs are at least {least} above it (95 % confidence)")
+        lower_gap = gap_percent((upper - half - lower) / history.scale)
+        return _open(history, rise, is_flat, f"sampled costs are at least {lower_gap} above it (95 % confidence)")
     if is_flat and _is_above_every_sample(history):
         return _open(history, rise, is_flat, TOO_HIGH)
     where = "inside" if lower <= upper + half else "above"

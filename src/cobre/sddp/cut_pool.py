@@ -23,7 +23,6 @@ from cobre.solver.program import StageProgram
 
 Number = TypeVar("Number", bound=np.generic)
 
-
 MAX_CHUNK_CUTS = 256
 
 # A small pool has room for some iterations at once: a region takes ranks a collective call, however small it is.

@@ -164,7 +164,6 @@ class StageProgram:
 
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
 
-
 REJECTED = 101  # HiGHS does not take the LP
 
 STATUS_WORDS = {

@@ -22,7 +22,6 @@ from cobre.stochastic import NoiseModelError, NoiseNote
 # Where the noise of (class, id) stands in the noise vector.
 NoisePositions = Mapping[tuple[str, int], int]
 
-
 CORRELATION_FILE = "scenarios/correlation.json"
 DEFAULT_PROFILE = "default"
 _MAX_SWEEPS = 100
@@ -115,11 +114,11 @@ def _mixing(
     members = [index for index, entity in enumerate(group.entities) if entity in noise_positions]
     positions = np.array([noise_positions[group.entities[index]] for index in members], dtype=np.intp)
     _check_matrix(group.matrix, where)
-    root, least = symmetric_root(group.matrix[np.ix_(members, members)])
-    if least < _NEGATIVE_EIGENVALUE:
+    root, smallest = symmetric_root(group.matrix[np.ix_(members, members)])
+    if smallest < _NEGATIVE_EIGENVALUE:
         growth = math.sqrt(float((root * root).sum(axis=1).max())) - 1.0
         text = (
-            f"the matrix is not positive semidefinite: negative eigenvalues, down to {least:.6g}, count as zero, and "
+            f"the matrix is not positive semidefinite: negative eigenvalues, down to {smallest:.6g}, count as zero, and "
             f"the standard deviations of the noise grow by up to {100.0 * growth:.1f} %"
         )
         notes.append(NoiseNote("correlation-not-semidefinite", source, where, text))

@@ -27,7 +27,6 @@ from cobre.stochastic.random.seeds import forward_seeds, grouped_forward_seeds, 
 # Independent standard normals (opening, entity) of a stage, from (tree seed, stage id, openings, dimension).
 Design = Callable[[int, int, int, int], Floats]
 
-
 HISTORICAL_RESIDUALS = "historical_residuals"
 OPENINGS_FILE = "scenarios/noise_openings.parquet"
 

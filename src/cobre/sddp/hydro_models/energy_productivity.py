@@ -112,12 +112,12 @@ class EnergyProductivity:
 
 def reference_volume_hm3(choice: ProductionChoice, hydro: Hydro) -> float:
     """Return the volume at which a plant's level counts: as its choice says, or a share of its useful volume."""
-    least, most = hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3
+    minimum, maximum = hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3
     reference = choice.reference_volume
     if reference is not None and reference.volume_hm3 is not None:
         return reference.volume_hm3
     share = DEFAULT_REFERENCE_SHARE if reference is None or reference.percentile is None else reference.percentile
-    return least + share * (most - least)
+    return minimum + share * (maximum - minimum)
 
 
 class ProductivityTable:

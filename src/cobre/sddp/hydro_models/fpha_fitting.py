@@ -192,17 +192,17 @@ def fitting_volumes(hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfi
     Percentiles (0 to 1) are shares of the operating range. A window of one volume, which plants without storage have,
     becomes two volumes around it, as far as the geometry goes; a geometry of one point has the same level at both.
     """
-    least, most = float(geometry.volume_hm3[0]), float(geometry.volume_hm3[-1])
-    low, high, window = least, most, config.fitting_window
+    minimum, maximum = float(geometry.volume_hm3[0]), float(geometry.volume_hm3[-1])
+    low, high, window = minimum, maximum, config.fitting_window
     if window is not None:
-        low = _limit(hydro, window.volume_min_hm3, window.volume_min_percentile, least)
-        high = _limit(hydro, window.volume_max_hm3, window.volume_max_percentile, most)
-    low, high = min(max(low, least), most), min(max(high, least), most)
+        low = _limit(hydro, window.volume_min_hm3, window.volume_min_percentile, minimum)
+        high = _limit(hydro, window.volume_max_hm3, window.volume_max_percentile, maximum)
+    low, high = min(max(low, minimum), maximum), min(max(high, minimum), maximum)
     if high - low > MIN_WINDOW_HM3:
         return _evenly(low, high, config.volume_discretization_points)
     below, above = low - ONE_VOLUME_REACH_HM3, high + ONE_VOLUME_REACH_HM3
-    is_one_point = most - least <= MIN_WINDOW_HM3
-    return np.array([below, above] if is_one_point else [max(below, least), min(above, most)])
+    is_one_point = maximum - minimum <= MIN_WINDOW_HM3
+    return np.array([below, above] if is_one_point else [max(below, minimum), min(above, maximum)])
 
 
 @lru_cache(maxsize=256)
@@ -224,8 +224,8 @@ def _limit(hydro: Hydro, volume_hm3: float | None, percentile: float | None, def
 
 def _grid(function: ProductionFunction, config: FphaConfig) -> _Grid:
     volumes = fitting_volumes(function.hydro, function.geometry, config)
-    most = config.turbined_fit_max_m3s or function.hydro.generation.max_turbined_m3s
-    flows = _evenly(0.0, most, config.turbine_discretization_points)
+    max_flow = config.turbined_fit_max_m3s or function.hydro.generation.max_turbined_m3s
+    flows = _evenly(0.0, max_flow, config.turbine_discretization_points)
     volume, flow = np.empty((2, len(flows), len(volumes)))
     volume[:], flow[:] = volumes, flows[:, None]
     volume, flow = volume.reshape(-1), flow.reshape(-1)

@@ -172,17 +172,17 @@ def _stage_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     hydro, total, n = plan.data.hydro, plan.total_hours, plan.num_hydros
     # A withdrawal must not change its sign: its shortfall is at most the withdrawal itself.
     withdrawn = np.where(plan.has_reservoir, hydro.water_withdrawal_m3s, 0.0)
-    least = np.where(withdrawn > 0, withdrawn, np.inf)
-    most = np.where(withdrawn < 0, -withdrawn, np.inf)
+    max_less = np.where(withdrawn > 0, withdrawn, np.inf)
+    max_more = np.where(withdrawn < 0, -withdrawn, np.inf)
     price = 0.0 if plan.options.fixes_inflow_slack else hydro.inflow_nonnegativity_cost * total
     return {
         "inflow_slack": lp.add_columns("inflow_slack", (n,), 0.0, np.inf, price, plan.has_inflow_slack),
         **_evaporation(lp, plan),
         "withdrawal_less": lp.add_columns(
-            "withdrawal_less", (n,), 0.0, least, hydro.water_withdrawal_violation_neg_cost * total, withdrawn != 0
+            "withdrawal_less", (n,), 0.0, max_less, hydro.water_withdrawal_violation_neg_cost * total, withdrawn != 0
         ),
         "withdrawal_more": lp.add_columns(
-            "withdrawal_more", (n,), 0.0, most, hydro.water_withdrawal_violation_pos_cost * total, withdrawn != 0
+            "withdrawal_more", (n,), 0.0, max_more, hydro.water_withdrawal_violation_pos_cost * total, withdrawn != 0
         ),
     }
 
@@ -192,11 +192,11 @@ def _evaporation(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     hydro = plan.data.hydro
     shape = (plan.num_hydros, plan.storage_points)
     exists = (hydro.has_evaporation & plan.has_reservoir)[:, None]
-    most = 2.0 * np.abs(hydro.evaporation_k0 + hydro.evaporation_kv * hydro.max_storage_hm3)[:, None]
+    limit = 2.0 * np.abs(hydro.evaporation_k0 + hydro.evaporation_kv * hydro.max_storage_hm3)[:, None]
     less = hydro.evaporation_violation_neg_cost[:, None] * plan.point_hours
     more = hydro.evaporation_violation_pos_cost[:, None] * plan.point_hours
     return {
-        "evaporated": lp.add_columns("evaporated", shape, -most, most, 0.0, exists),
+        "evaporated": lp.add_columns("evaporated", shape, -limit, limit, 0.0, exists),
         "evaporation_less": lp.add_columns("evaporation_less", shape, 0.0, np.inf, less, exists),
         "evaporation_more": lp.add_columns("evaporation_more", shape, 0.0, np.inf, more, exists),
     }
@@ -254,5 +254,5 @@ def _commitments(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 def _in_transit(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     """Add volumes in transit, fixed by their rows; water that arrives when nothing values it is not counted."""
     is_carried = plan.data.transit.is_carried
-    most = np.where(is_carried, np.inf, 0.0)
-    return {"in_transit": lp.add_columns("in_transit", most.shape, -most, most, 0.0)}
+    limit = np.where(is_carried, np.inf, 0.0)
+    return {"in_transit": lp.add_columns("in_transit", limit.shape, -limit, limit, 0.0)}

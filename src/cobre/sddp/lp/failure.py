@@ -122,9 +122,9 @@ class FailedSolve:
         plan = self.lp.plan
         hydro = plan.data.hydro
         gain = HM3_PER_M3S_HOUR * plan.total_hours * self.inflow_m3s
-        most = self.state[: plan.num_hydros] + gain
+        max_storage = self.state[: plan.num_hydros] + gain
         is_bound = plan.has_hard_minimum & ~plan.has_inflow_slack & ~_receives_water(plan)
-        for h in np.flatnonzero(is_bound & (most < hydro.min_storage_hm3)).tolist():
+        for h in np.flatnonzero(is_bound & (max_storage < hydro.min_storage_hm3)).tolist():
             yield (
                 f"{names.hydros[h]} starts with {self.state[h]:.6g} hm3, receives {gain[h]:.6g} hm3 and must keep "
                 f"{hydro.min_storage_hm3[h]:.6g} hm3 (inflow {self.inflow_m3s[h]:.6g} m3/s; the inflow method "

@@ -271,8 +271,8 @@ class StagePlan:
     def max_pair_generation(self) -> Floats:
         """F x K, MW: what the groups of a pair can give, and no more than their plant."""
         plant = self.data.hydro.max_generation_mw[self.pair_hydro]
-        most = np.minimum(plant, self._sum_groups(self.data.group.max_generation_mw))
-        return np.where(self.in_service[self.pair_hydro][:, None], most, 0.0)
+        maximum = np.minimum(plant, self._sum_groups(self.data.group.max_generation_mw))
+        return np.where(self.in_service[self.pair_hydro][:, None], maximum, 0.0)
 
     @cached_property
     def max_pair_turbined(self) -> Floats:

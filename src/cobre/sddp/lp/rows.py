@@ -145,13 +145,13 @@ def _outflow_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     """Add minimum and maximum outflow (turbined and spilled; diverted water does not count)."""
     hydro = plan.data.hydro
     shape = (plan.num_hydros, plan.num_blocks)
-    least = lp.add_rows("min_outflow", shape, hydro.min_outflow_m3s, np.inf, columns.outflow_below != ABSENT)
-    most = lp.add_rows("max_outflow", shape, -np.inf, hydro.max_outflow_m3s, columns.outflow_above != ABSENT)
-    for rows in (least, most):
+    above_minimum = lp.add_rows("min_outflow", shape, hydro.min_outflow_m3s, np.inf, columns.outflow_below != ABSENT)
+    below_maximum = lp.add_rows("max_outflow", shape, -np.inf, hydro.max_outflow_m3s, columns.outflow_above != ABSENT)
+    for rows in (above_minimum, below_maximum):
         lp.add_entries(rows[plan.pair_hydro], columns.turbined, 1.0)
         lp.add_entries(rows, columns.spilled, 1.0)
-    lp.add_entries(least, columns.outflow_below, 1.0)
-    lp.add_entries(most, columns.outflow_above, -1.0)
+    lp.add_entries(above_minimum, columns.outflow_below, 1.0)
+    lp.add_entries(below_maximum, columns.outflow_above, -1.0)
 
 
 def _soft_volumes(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:

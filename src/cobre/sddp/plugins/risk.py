@@ -71,8 +71,8 @@ class CvarMix(RiskMeasure):
 @lru_cache(maxsize=16)
 def _tail_weights(alpha: float, share: float, openings: int) -> Floats:
     probability = 1.0 / openings
-    most = probability / alpha
-    tail = np.clip(1.0 - most * np.arange(openings), 0.0, most)
+    max_weight = probability / alpha
+    tail = np.clip(1.0 - max_weight * np.arange(openings), 0.0, max_weight)
     weights: Floats = (1.0 - share) * probability + share * tail
     weights.flags.writeable = False
     return weights

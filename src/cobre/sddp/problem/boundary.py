@@ -31,7 +31,6 @@ LAG_MARGIN = 100.0
 # Less than this share of a policy's stage after the last period given counts as rounding: months of 730 hours.
 MIN_PART_OF_STAGE = 0.1
 
-
 Days = Mapping[str, tuple[date, date]]
 
 
@@ -182,16 +181,16 @@ def lags_read(policy: ExternalCuts, hydro_ids: Sequence[int]) -> np.ndarray[tupl
 
 def with_boundary(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts) -> Problem:
     """Add a future cost after the last stage of a problem; floors are lowered where that cost may be negative."""
-    least = least_value(problem, study, boundary)
+    lower = least_value(problem, study, boundary)
     stages: list[StageLp] = []
     for position, lp in enumerate(reversed(problem.stages)):
         plan = lp.plan
-        floor = min(0.0, plan.future_cost_floor + least)
+        floor = min(0.0, plan.future_cost_floor + lower)
         if position == 0:
             stages.append(build_stage_lp(replace(plan, future_cost_floor=floor, future_cost_ceiling=np.inf)))
         else:
-            stages.append(lp if least == 0.0 else build_stage_lp(replace(plan, future_cost_floor=floor)))
-        least *= plan.data.discount
+            stages.append(lp if lower == 0.0 else build_stage_lp(replace(plan, future_cost_floor=floor)))
+        lower *= plan.data.discount
     return replace(problem, stages=tuple(reversed(stages)))
 
 
@@ -202,10 +201,10 @@ def least_value(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts) 
     """
     low, high = _reachable(problem, study)
     slopes = boundary.cuts.coefficients
-    least = boundary.cuts.intercepts.copy()
+    lower = boundary.cuts.intercepts.copy()
     for component, ends in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-        least += np.minimum(slopes[:, component] * ends[0], slopes[:, component] * ends[1])
-    return min(0.0, float(least.max()))
+        lower += np.minimum(slopes[:, component] * ends[0], slopes[:, component] * ends[1])
+    return min(0.0, float(lower.max()))
 
 
 def _reachable(problem: Problem, study: ResolvedStudy) -> tuple[Floats, Floats]:

@@ -236,11 +236,11 @@ def future_cost_floors(study: ResolvedStudy, options: PlanOptions) -> list[float
     negative prices. What must run or be bought in any case counts against what all of them together could earn.
     """
     floors = [0.0] * len(study.stages)
-    least = 0.0
+    lower = 0.0
     for t in range(len(study.stages) - 2, -1, -1):
         following = study.stages[t + 1]
-        least = _least_cost(following) / options.cost_scale + following.discount * least
-        floors[t] = min(0.0, least)
+        lower = _least_cost(following) / options.cost_scale + following.discount * lower
+        floors[t] = min(0.0, lower)
     return floors
 
 

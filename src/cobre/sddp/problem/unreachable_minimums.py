@@ -62,9 +62,9 @@ def unreachable_minimums(
         low = plan.data.hydro.min_storage_hm3
         rises = plan.has_hard_minimum & (start < low - SMALLEST_GAP_HM3)
         if rises.any():
-            most = _most_storage(plan, start, _least_inflow(noise, stage, plan), _arriving(study, stage)).min(axis=0)
-            for hydro in np.flatnonzero(rises & (most < low - SMALLEST_GAP_HM3)).tolist():
-                numbers = float(start[hydro]), float(low[hydro]), float(most[hydro])
+            maximum = _most_storage(plan, start, _least_inflow(noise, stage, plan), _arriving(study, stage)).min(axis=0)
+            for hydro in np.flatnonzero(rises & (maximum < low - SMALLEST_GAP_HM3)).tolist():
+                numbers = float(start[hydro]), float(low[hydro]), float(maximum[hydro])
                 by_hydro.setdefault(hydro, UnreachableMinimum(hydro, stage, *numbers))
         start = np.where(plan.has_reservoir, _lowest(plan), start)
     return tuple(by_hydro[hydro] for hydro in sorted(by_hydro))

@@ -183,7 +183,7 @@ class GenericRowResolver:
         }
         self._constant_rows: dict[tuple[int, int | None, str, str], GenericRow] = {}
 
-    def of(self, stage: Stage) -> tuple[GenericRow, ...]:
+    def resolve(self, stage: Stage) -> tuple[GenericRow, ...]:
         """Return the rows of a stage, in order of constraint and block."""
         if self._bounds is None:
             return ()

@@ -73,7 +73,7 @@ class HydroCostResolver:
         self._plain = {name: self._declared(name) for name in PLAIN}
         self._both = {name: self._of_both_directions(name, both) for name, both in DIRECTED.items()}
 
-    def of(self, stage_id: int) -> dict[str, Floats]:
+    def resolve(self, stage_id: int) -> dict[str, Floats]:
         """Return every price of every plant, by name."""
         plain = {name: self._prices.by_stage(stage_id, name, declared) for name, declared in self._plain.items()}
         return plain | {name: self._directed(stage_id, name, both) for name, both in DIRECTED.items()}
@@ -330,7 +330,7 @@ class HydroResolver:
         self._evaporates = np.array([hydro.evaporation is not None for hydro in self._hydros], dtype=np.bool_)
         self._lines: dict[tuple[int, float], tuple[Floats, Floats]] = {}
 
-    def of(self, stage: Stage) -> HydroNumbers:
+    def resolve(self, stage: Stage) -> HydroNumbers:
         """Return the numbers of all hydro plants in a stage."""
         is_active = self._service.at(stage.id)
         is_filling = self._filling.is_filling(stage.id)
@@ -347,23 +347,23 @@ class HydroResolver:
             has_evaporation=(is_active | is_filling) & self._evaporates,
             evaporation_k0=k0,
             evaporation_kv=kv,
-            **self._costs.of(stage.id),
+            **self._costs.resolve(stage.id),
         )
 
     def storage_limits(self, stage: Stage) -> tuple[Floats, Floats]:
         """Return least and most storage, without regard to the status of a plant."""
-        least, most = self._declared_storage
+        minimum, maximum = self._declared_storage
         return (
-            self._bounds.by_stage(stage.id, "min_storage_hm3", least),
-            self._bounds.by_stage(stage.id, "max_storage_hm3", most),
+            self._bounds.by_stage(stage.id, "min_storage_hm3", minimum),
+            self._bounds.by_stage(stage.id, "max_storage_hm3", maximum),
         )
 
     def _stage_limits(self, stage: Stage) -> Mapping[str, Floats]:
-        least, most = self.storage_limits(stage)
+        minimum, maximum = self.storage_limits(stage)
         return {
             "declared_min_storage_hm3": self._declared_storage[0],
-            "min_storage_hm3": least,
-            "max_storage_hm3": most,
+            "min_storage_hm3": minimum,
+            "max_storage_hm3": maximum,
             "water_withdrawal_m3s": self._bounds.by_stage(stage.id, "water_withdrawal_m3s", self._no_withdrawal),
         }
 
@@ -423,7 +423,7 @@ class GroupResolver:
         ids = ("hydro_id", "hydro_unit_group_id")
         self._bounds = OverrideRows(case.overrides.hydro_unit_group_bounds, ids, order)
 
-    def of(self, stage: Stage) -> GroupNumbers:
+    def resolve(self, stage: Stage) -> GroupNumbers:
         """Return the numbers of all unit groups in a stage."""
         return GroupNumbers(
             min_turbined_m3s=self._limit(stage, "min_turbined_m3s"),

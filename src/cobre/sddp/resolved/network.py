@@ -26,16 +26,16 @@ class ThermalResolver:
         order = positions_by_id(plant.id for plant in self._plants)
         self._bounds = OverrideRows(case.overrides.thermal_bounds, ("thermal_id",), order)
         self._service = ServiceTimes(self._plants)
-        self._least = numbers(self._plants, lambda plant: plant.generation.min_mw)
-        self._most = numbers(self._plants, lambda plant: plant.generation.max_mw)
+        self._min = numbers(self._plants, lambda plant: plant.generation.min_mw)
+        self._max = numbers(self._plants, lambda plant: plant.generation.max_mw)
         self._cost = numbers(self._plants, lambda plant: plant.cost_per_mwh)
 
-    def of(self, stage: Stage) -> ThermalNumbers:
+    def resolve(self, stage: Stage) -> ThermalNumbers:
         """Return the numbers of all thermal plants in a stage."""
         is_active = self._service.at(stage.id)
         return ThermalNumbers(
-            min_mw=self._bounds.by_block(stage, "min_generation_mw", self._least, is_active),
-            max_mw=self._bounds.by_block(stage, "max_generation_mw", self._most, is_active),
+            min_mw=self._bounds.by_block(stage, "min_generation_mw", self._min, is_active),
+            max_mw=self._bounds.by_block(stage, "max_generation_mw", self._max, is_active),
             cost=self._bounds.by_block(stage, "cost_per_mwh", self._cost),
         )
 
@@ -55,7 +55,7 @@ class LineResolver:
         self._cost = numbers(self._lines, lambda line: price if line.exchange_cost is None else line.exchange_cost)
         self._loss = numbers(self._lines, lambda line: line.losses_percent / 100.0)
 
-    def of(self, stage: Stage) -> LineNumbers:
+    def resolve(self, stage: Stage) -> LineNumbers:
         """Return the numbers of all lines in a stage."""
         is_active = self._service.at(stage.id)
         return LineNumbers(
@@ -83,7 +83,7 @@ class BusResolver:
         segments = self._penalties.deficit_segments if own is None else own
         return tuple((np.inf if part.depth_mw is None else part.depth_mw, part.cost) for part in segments)
 
-    def of(self, stage: Stage) -> BusNumbers:
+    def resolve(self, stage: Stage) -> BusNumbers:
         """Return the numbers of all buses in a stage."""
         zeros = np.zeros(len(self._buses))
         excess = np.full(len(self._buses), self._penalties.excess_cost)
@@ -108,19 +108,19 @@ class SourceResolver:
         self._stats = OverrideRows(case.scenarios.non_controllable_stats, ("ncs_id",), order)
         self._factors = case.scenarios.non_controllable_factors
         self._service = ServiceTimes(self._sources)
-        self._most = numbers(self._sources, lambda source: source.max_generation_mw)
+        self._max = numbers(self._sources, lambda source: source.max_generation_mw)
         self._cost = numbers(
             self._sources, lambda source: price if source.curtailment_cost is None else source.curtailment_cost
         )
         self._may_curtail = np.array([source.allow_curtailment for source in self._sources], dtype=np.bool_)
         self._ids = [source.id for source in self._sources]
 
-    def of(self, stage: Stage) -> SourceNumbers:
+    def resolve(self, stage: Stage) -> SourceNumbers:
         """Return the numbers of all non-controllable sources in a stage."""
         is_active, count = self._service.at(stage.id), len(self._sources)
         return SourceNumbers(
             is_active=is_active,
-            available_mw=zero_unless(is_active, self._bounds.by_stage(stage.id, "available_generation_mw", self._most)),
+            available_mw=zero_unless(is_active, self._bounds.by_stage(stage.id, "available_generation_mw", self._max)),
             may_curtail=self._may_curtail,
             curtailment_cost=self._prices.by_stage(stage.id, "curtailment_cost", self._cost),
             mean=self._stats.by_stage(stage.id, "mean", np.ones(count)),
@@ -137,15 +137,15 @@ class PumpingResolver:
         order = positions_by_id(station.id for station in self._stations)
         self._bounds = OverrideRows(case.overrides.pumping_bounds, ("pumping_station_id",), order)
         self._service = ServiceTimes(self._stations)
-        self._least = numbers(self._stations, lambda station: station.flow.min_m3s)
-        self._most = numbers(self._stations, lambda station: station.flow.max_m3s)
+        self._min = numbers(self._stations, lambda station: station.flow.min_m3s)
+        self._max = numbers(self._stations, lambda station: station.flow.max_m3s)
 
-    def of(self, stage: Stage) -> PumpingNumbers:
+    def resolve(self, stage: Stage) -> PumpingNumbers:
         """Return the numbers of all pumping stations in a stage."""
         is_active = self._service.at(stage.id)
         return PumpingNumbers(
-            self._bounds.by_block(stage, "min_m3s", self._least, is_active),
-            self._bounds.by_block(stage, "max_m3s", self._most, is_active),
+            self._bounds.by_block(stage, "min_m3s", self._min, is_active),
+            self._bounds.by_block(stage, "max_m3s", self._max, is_active),
         )
 
 
@@ -157,16 +157,16 @@ class ContractResolver:
         order = positions_by_id(contract.id for contract in self._contracts)
         self._bounds = OverrideRows(case.overrides.contract_bounds, ("contract_id",), order)
         self._service = ServiceTimes(self._contracts)
-        self._least = numbers(self._contracts, lambda contract: contract.limits.min_mw)
-        self._most = numbers(self._contracts, lambda contract: contract.limits.max_mw)
+        self._min = numbers(self._contracts, lambda contract: contract.limits.min_mw)
+        self._max = numbers(self._contracts, lambda contract: contract.limits.max_mw)
         self._price = numbers(self._contracts, lambda contract: contract.price_per_mwh)
 
-    def of(self, stage: Stage) -> ContractNumbers:
+    def resolve(self, stage: Stage) -> ContractNumbers:
         """Return the numbers of all contracts in a stage."""
         is_active = self._service.at(stage.id)
         return ContractNumbers(
-            self._bounds.by_block(stage, "min_mw", self._least, is_active),
-            self._bounds.by_block(stage, "max_mw", self._most, is_active),
+            self._bounds.by_block(stage, "min_mw", self._min, is_active),
+            self._bounds.by_block(stage, "max_mw", self._max, is_active),
             self._bounds.by_block(stage, "price_per_mwh", self._price),
         )
 

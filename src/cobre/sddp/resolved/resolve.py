@@ -40,7 +40,7 @@ def resolve(case: Case, later_hours: Sequence[float] = (), report: StepReporter 
         initial_decided=np.concatenate([part.initial(part.decided) for part in parts]),
         initial_passed=np.concatenate([part.initial(part.passed) for part in parts]),
         stages=tuple(
-            resolver.of(number, stage)
+            resolver.resolve(number, stage)
             for number, stage in report_each(
                 enumerate(case.horizon.stages), PreparationStep.STAGES, len(case.horizon.stages), report
             )
@@ -54,7 +54,7 @@ class _StageResolver:
         self._hydro = HydroResolver(case)
         self._group = GroupResolver(case)
         thermal = ThermalResolver(case)
-        self._thermal = tuple(thermal.of(stage) for stage in case.horizon.stages)
+        self._thermal = tuple(thermal.resolve(stage) for stage in case.horizon.stages)
         self.commitments = CommitmentResolver(case, self._thermal)
         self.transit = TransitResolver(case, later_hours)
         self._line = LineResolver(case)
@@ -64,22 +64,22 @@ class _StageResolver:
         self._contract = ContractResolver(case)
         self._generic = GenericRowResolver(case)
 
-    def of(self, number: int, stage: Stage) -> StageData:
+    def resolve(self, number: int, stage: Stage) -> StageData:
         return StageData(
             stage=stage,
             hours=np.array([block.hours for block in stage.blocks], dtype=np.float64),
             discount=self._horizon.discount_factor(stage),
-            hydro=self._hydro.of(stage),
-            group=self._group.of(stage),
+            hydro=self._hydro.resolve(stage),
+            group=self._group.resolve(stage),
             thermal=self._thermal[number],
-            line=self._line.of(stage),
-            bus=self._bus.of(stage),
-            source=self._source.of(stage),
-            pumping=self._pumping.of(stage),
-            contract=self._contract.of(stage),
-            commitment=self.commitments.of(number),
-            transit=self.transit.of(number),
-            generic_rows=self._generic.of(stage),
+            line=self._line.resolve(stage),
+            bus=self._bus.resolve(stage),
+            source=self._source.resolve(stage),
+            pumping=self._pumping.resolve(stage),
+            contract=self._contract.resolve(stage),
+            commitment=self.commitments.resolve(number),
+            transit=self.transit.resolve(number),
+            generic_rows=self._generic.resolve(stage),
         )
 
 

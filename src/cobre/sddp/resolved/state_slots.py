@@ -47,25 +47,25 @@ class CommitmentResolver:
         by_position = {self._positions[plant.thermal.id]: plant for plant in self._plants}
         return np.array([self._committed(by_position[slot.entity], slot.distance - 1) for slot in slots], np.float64)
 
-    def of(self, stage: int) -> CommitmentNumbers:
+    def resolve(self, stage: int) -> CommitmentNumbers:
         """Return the deliveries and decisions of a stage (from 0)."""
         count = len(self.decided)
         is_committed = np.zeros(len(self._positions), bool)
         for plant in self._plants:
             is_committed[self._positions[plant.thermal.id]] = plant.deciders[stage] < stage
         is_decided, is_carried = np.zeros(count, bool), np.zeros(count, bool)
-        least, most, cost = np.zeros(count), np.zeros(count), np.zeros(count)
+        minimum, maximum, cost = np.zeros(count), np.zeros(count), np.zeros(count)
         is_after, days = np.zeros(count, bool), np.full(count, "NaT", "datetime64[D]")
         for number, (plant, slot) in enumerate(self._decided):
             delivery = stage + slot.distance
             is_decided[number] = plant.decides(stage, delivery)
             is_carried[number] = plant.is_known_after(stage, delivery) and not is_decided[number]
             if is_decided[number]:
-                least[number], most[number], price = self._at_delivery(plant, delivery)
+                minimum[number], maximum[number], price = self._at_delivery(plant, delivery)
                 cost[number] = price * self._discount(stage, delivery)
                 is_after[number] = delivery >= self._deliveries.num_stages
                 days[number] = self._deliveries.starts[delivery]
-        return CommitmentNumbers(is_committed, is_decided, is_carried, least, most, cost, is_after, days)
+        return CommitmentNumbers(is_committed, is_decided, is_carried, minimum, maximum, cost, is_after, days)
 
     def _slots(self, *, is_decided: bool) -> Iterator[tuple[Anticipation, StateSlot]]:
         for plant in self._plants:
@@ -135,7 +135,7 @@ class TransitResolver:
                 volumes[self._positions[arc.downstream_id]] += hm3
         return np.array([volumes[slot.entity, slot.distance - 1] for slot in slots], np.float64)
 
-    def of(self, stage: int) -> TransitNumbers:
+    def resolve(self, stage: int) -> TransitNumbers:
         """Return the releases and arrivals of a stage (from 0)."""
         periods = len(self._axis.blocks[stage].lengths)
         at_once = np.zeros((len(self._arcs), periods, periods))

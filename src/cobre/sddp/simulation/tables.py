@@ -269,8 +269,8 @@ def read_non_controllables(outcome: StageOutcome) -> ColumnsByName:
 def available_mw(outcome: StageOutcome) -> Floats:
     """Return S x R x K; 0 for sources that do not exist in the stage."""
     source = outcome.lp.plan.data.source
-    most = np.where(source.is_active, source.available_mw, 0.0)[:, None] * source.factor
-    return outcome.availability[:, :, None] * most
+    available = np.where(source.is_active, source.available_mw, 0.0)[:, None] * source.factor
+    return outcome.availability[:, :, None] * available
 
 
 def read_contracts(outcome: StageOutcome) -> ColumnsByName:

@@ -219,8 +219,8 @@ class VisitedStates:
 
 def _chunk_iterations(kept: int, iteration_bytes: int) -> int:
     """Return the number of iterations that the next chunk can hold, when `kept` are stored."""
-    most = max(1, MAX_CHUNK_BYTES // max(1, iteration_bytes))
-    return min(most, 1 + kept // 4)
+    max_iterations = max(1, MAX_CHUNK_BYTES // max(1, iteration_bytes))
+    return min(max_iterations, 1 + kept // 4)
 
 
 def iterations_in_memory(iterations: int, iteration_bytes: int, window: int | None = None) -> int:

@@ -88,13 +88,13 @@ class _InnerBuilder:
         inputs = sorted(self._inputs())
         count, rows = len(cost), len(self.components) + 1
         sides = np.concatenate([np.zeros(rows - 1), [1.0]])
-        least = float(self.future.values.min())
+        lower = float(self.future.values.min())
         return replace(
             program,
             cost=np.concatenate([program.cost, cost]),
-            column_lower=np.concatenate([_fixed(program.column_lower, program.future_cost, least), np.zeros(count)]),
+            column_lower=np.concatenate([_fixed(program.column_lower, program.future_cost, lower), np.zeros(count)]),
             column_upper=np.concatenate(
-                [_fixed(program.column_upper, program.future_cost, least), np.full(count, np.inf)]
+                [_fixed(program.column_upper, program.future_cost, lower), np.full(count, np.inf)]
             ),
             row_lower=np.concatenate([program.row_lower, sides]),
             row_upper=np.concatenate([program.row_upper, sides]),
@@ -259,9 +259,9 @@ def _inflows(program: StageProgram, before: Box, noise: Floats) -> Box:
     """Return minimum and maximum inflow of every plant: autoregression over the box of its lags, and any opening."""
     by_low = program.autoregression * program.lags_of(before.low)
     by_high = program.autoregression * program.lags_of(before.high)
-    least = noise.min(axis=0) + np.minimum(by_low, by_high).sum(axis=0)
-    most = noise.max(axis=0) + np.maximum(by_low, by_high).sum(axis=0)
-    return Box(np.maximum(least, 0.0), np.maximum(most, 0.0)) if program.truncates else Box(least, most)
+    lower = noise.min(axis=0) + np.minimum(by_low, by_high).sum(axis=0)
+    upper = noise.max(axis=0) + np.maximum(by_low, by_high).sum(axis=0)
+    return Box(np.maximum(lower, 0.0), np.maximum(upper, 0.0)) if program.truncates else Box(lower, upper)
 
 
 def _finite(box: Box, visited: Floats) -> Box:

@@ -106,8 +106,8 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, pe
     )
     ratios_of_file = np.array([row.residual_ratio for row in terms.stages])
     # Zero up to rounding is a season that follows from those before it; only history is believed to mean that.
-    least = np.where(np.isnan(ratios_of_file), _MIN_VARIANCE, -_MIN_VARIANCE)
-    is_broken = ~((variance > least) & is_bounded)
+    min_variance = np.where(np.isnan(ratios_of_file), _MIN_VARIANCE, -_MIN_VARIANCE)
+    is_broken = ~((variance > min_variance) & is_bounded)
     if not is_broken.any():
         return ResidualRatios(np.sqrt(np.maximum(variance, 0.0)))
     _refuse_explosive(statistics, terms.source, variance, is_broken & np.isnan(ratios_of_file))

@@ -220,9 +220,9 @@ def _first_known(values: Floats) -> Floats:
 def _most_frequent(values: Floats) -> tuple[Floats, Indices]:
     """Return the most frequent number over the first axis, and how often it occurs; the smallest of several."""
     mode = np.full(values.shape[1:], np.nan)
-    most = np.zeros(values.shape[1:], dtype=np.int64)
-    run, before = most, mode
+    max_count = np.zeros(values.shape[1:], dtype=np.int64)
+    run, before = max_count, mode
     for value in np.sort(values, axis=0):
         run = np.where(value == before, run + 1, np.where(np.isnan(value), 0, 1))
-        mode, most, before = np.where(run > most, value, mode), np.maximum(run, most), value
-    return mode, most
+        mode, max_count, before = np.where(run > max_count, value, mode), np.maximum(run, max_count), value
+    return mode, max_count

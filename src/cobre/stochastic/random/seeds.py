@@ -42,19 +42,15 @@ def siphash13_bytes(data: bytes) -> int:
 
 Integers = ArrayLike
 
-
 # Bases of the draws that choose a window of history or a column of an external library: ASCII "historic", "external".
 HISTORICAL_BASE = 0x686973746F726963
 EXTERNAL_BASE = 0x65787465726E616C
 
-
 # Of the draws that choose a path through a tree: ASCII "treepath".
 PATH_BASE = 0x7472656570617468
 
-
 # Of the draws that choose openings by the weights of a risk measure: ASCII "upperbnd".
 BOUND_BASE = 0x7570706572626E64
-
 
 _BITS_32 = 32
 _LENGTH_SHIFT = np.uint64(56)

@@ -14,7 +14,7 @@ from ahead_cases import (
     travelling,
     travelling_uneven,
 )
-from ahead_form import ScenarioTreeLp
+from scenario_tree_lp import ScenarioTreeLp
 
 import cobre
 from cobre.io.case import load_case
