@@ -118,8 +118,8 @@ def _mixing(
     if smallest < _NEGATIVE_EIGENVALUE:
         growth = math.sqrt(float((root * root).sum(axis=1).max())) - 1.0
         text = (
-            f"the matrix is not positive semidefinite: negative eigenvalues, down to {smallest:.6g}, count as zero, and "
-            f"the standard deviations of the noise grow by up to {100.0 * growth:.1f} %"
+            f"the matrix is not positive semidefinite: negative eigenvalues, down to {smallest:.6g}, count as zero, "
+            f"and the standard deviations of the noise grow by up to {100.0 * growth:.1f} %"
         )
         notes.append(NoiseNote("correlation-not-semidefinite", source, where, text))
     return Mixing(positions, root)
