@@ -1,4 +1,4 @@
-"""Cases that crash or hang, run by test_kit_harness.py in an interpreter of its own: `bad_worlds.main("crash")`."""
+"""Cases that crash or hang, run by test_kit_harness.py in a separate interpreter: `bad_worlds.main("crash")`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The kit rejects every wrong communicator, and accepts one that only passes calls on."""
+"""The kit rejects every wrong communicator, and accepts one that only forwards calls."""
 
 import pytest
 from mutant_trials import SIZE, run_control, run_trials

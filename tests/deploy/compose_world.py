@@ -1,4 +1,4 @@
-"""Simulation of a compose file: each service is a process on its own host, with the settings of the file."""
+"""Simulation of a compose file: each service is a process on a separate host, with the settings of the file."""
 
 import os
 import re

@@ -1,3 +1,5 @@
+"""Slurm's host lists are expanded to names."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

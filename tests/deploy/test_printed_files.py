@@ -1,4 +1,4 @@
-"""`cobre launch` prints the files of deploy/, fills in its options, and refuses settings that would not run."""
+"""`cobre launch` prints the files of deploy/, fills in its options, and rejects settings that would not run."""
 
 import shlex
 import subprocess

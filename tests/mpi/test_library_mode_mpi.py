@@ -1,4 +1,4 @@
-"""Studies in an MPI program that has communicators of its own: the world, and parts of it."""
+"""Studies in an MPI program that passes its communicators: the world, and parts of it."""
 
 import subprocess
 import sys

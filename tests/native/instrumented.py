@@ -1,4 +1,4 @@
-"""Environments beside the usual one with an extension module of their own: with a sanitizer, or for coverage."""
+"""Additional environments with a separate extension module: with a sanitizer, or for coverage."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A world of our launcher whose ranks start processes of their own; given a backend, it works until it is killed."""
+"""A world of our launcher whose ranks start processes; given a backend, it works until it is killed."""
 
 import subprocess
 import sys

@@ -1,3 +1,5 @@
+"""Configs of all backends: environment variables, types and ranges."""
+
 from functools import partial
 
 import numpy as np

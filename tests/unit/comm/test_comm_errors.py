@@ -1,3 +1,5 @@
+"""Errors of the contract: pickling, families and messages."""
+
 import pickle
 
 import pytest

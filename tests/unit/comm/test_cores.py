@@ -1,3 +1,5 @@
+"""Usable cores from affinity masks and cgroup quotas."""
+
 import os
 
 import pytest

@@ -1,4 +1,4 @@
-"""The native guard may accept only what `validation` accepts, and `validation` alone names errors (clause 3)."""
+"""The native guard may accept only what `validation` accepts, and only `validation` raises errors (clause 3)."""
 
 import numpy as np
 import pytest

@@ -1,3 +1,5 @@
+"""The config of backend tcp: variables, defaults, secrets and ports."""
+
 import pytest
 
 from cobre.comm import InitializationFailedError, MissingConfigurationError, TcpConfig

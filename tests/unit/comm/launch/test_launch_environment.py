@@ -1,3 +1,5 @@
+"""Environment variables of launched ranks, and checks of sizes, backends and options."""
+
 import socket
 
 import pytest

@@ -1,3 +1,5 @@
+"""Failures of ranks as sent to the parent: tracebacks, consequences, exceptions that cannot be pickled."""
+
 import pickle
 import runpy
 

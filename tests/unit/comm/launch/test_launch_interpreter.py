@@ -1,3 +1,5 @@
+"""Flags and import path of the interpreters that ranks run in."""
+
 import os
 import site
 import subprocess

@@ -1,3 +1,5 @@
+"""Splitting a rank's output into prefixed lines."""
+
 import io
 import os
 import sys

@@ -1,3 +1,5 @@
+"""Tasks and results in the files between launcher and ranks."""
+
 import linecache
 import os
 import sys

@@ -1,3 +1,5 @@
+"""Parsing, printing and resolving of coordinator addresses."""
+
 import pytest
 
 from cobre.comm import InitializationFailedError

@@ -1,3 +1,5 @@
+"""Sources of the shared secret, and files that are rejected."""
+
 import os
 
 import pytest
