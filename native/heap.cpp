@@ -1,7 +1,7 @@
 // Room in the heap for a study that is prepared: in huge pages, and without returning memory to the system meanwhile.
 //
 // Half a second of preparation takes a hundred megabytes, most of them in arrays that live for milliseconds. At 4 KB a
-// page, and with arrays of 128 KB and more mapped and unmapped one by one, a fifteenth of the time is the system's.
+// page, and with arrays of 128 KB and more mapped and unmapped one by one, a tenth of the time is the system's.
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
