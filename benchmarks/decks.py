@@ -33,7 +33,7 @@ from cobre.bridge.environment import (  # noqa: E402
     Bridge,
     NoBridgeError,
     bridge_at,
-    own_bridge,
+    managed_bridge,
 )
 from cobre.errors import CobreError  # noqa: E402
 from collectives.environments import UnavailableError  # noqa: E402
@@ -153,7 +153,7 @@ def find_bridge(name: str) -> Bridge:
     """Return the bridge installed beside the peer, or else the one that `cobre convert` uses."""
     with suppress(NoBridgeError):
         return bridge_at(PEERS[name], PROGRAMS[name])
-    return own_bridge(lambda text: print(text, file=sys.stderr), PROGRAMS[name])
+    return managed_bridge(lambda text: print(text, file=sys.stderr), PROGRAMS[name])
 
 
 def run_source(source: Source, bridge: str, folder: Path, options: argparse.Namespace) -> Row:

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import cobre
 from cobre.bridge.archive import unpacked_deck
 from cobre.bridge.conversion import DeckRequest, convert_deck_quietly
-from cobre.bridge.environment import bridge_at, own_bridge
+from cobre.bridge.environment import bridge_at, managed_bridge
 
 ROOT = Path(__file__).resolve().parents[1]
 THOUSAND = 1000.0  # official costs are in 1000 $
@@ -289,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as scratch, unpacked_deck(options.deck) as deck:
         folder = options.output or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        bridge = bridge_at(options.bridge) if options.bridge else own_bridge(print)
+        bridge = bridge_at(options.bridge) if options.bridge else managed_bridge(print)
         request = DeckRequest("decomp", deck, Path(scratch) / "whole", has_boundary_policy=False, is_repaired=True)
         convert_deck_quietly(bridge, request)
         stages = first_weeks(request.case, folder / "case")

@@ -116,7 +116,7 @@ def _conversion(bridge: Bridge, request: DeckRequest) -> Iterator[tuple[Path, Pa
                 f"use `cobre convert {model}`"
             )
         repairs = find_repairs(folder, request.model, bridge.program) if request.is_repaired else []
-        with _repaired(folder, repairs) as ready:
+        with _copy_with_repairs(folder, repairs) as ready:
             yield ready, target, repairs
             for repair in repairs:
                 repair.finish(target)
@@ -124,7 +124,7 @@ def _conversion(bridge: Bridge, request: DeckRequest) -> Iterator[tuple[Path, Pa
 
 
 @contextmanager
-def _repaired(folder: Path, repairs: list[Repair]) -> Iterator[Path]:
+def _copy_with_repairs(folder: Path, repairs: list[Repair]) -> Iterator[Path]:
     """Yield the deck, or a copy of it with its repairs."""
     if not repairs:
         yield folder

@@ -93,12 +93,12 @@ def bridge_at(path: Path, program: BridgeProgram | None = None) -> Bridge:
     NoBridgeError where it cannot be run from there.
     """
     python = _interpreter_of(path)
-    facts = _probe(python)
-    if facts is None:
+    installation = _probe(python)
+    if installation is None:
         raise NoBridgeError(f"{path}: no working Python interpreter; give the folder of an environment")
     requested = program or PROGRAMS.get(path.name)
     for candidate in PROGRAMS.values() if requested is None else (requested,):
-        if version := facts[1][candidate.package]:
+        if version := installation[1][candidate.package]:
             return Bridge(python, version, candidate)
     expected = requested or BRIDGE_0_19
     raise NoBridgeError(
@@ -107,19 +107,19 @@ def bridge_at(path: Path, program: BridgeProgram | None = None) -> Bridge:
     )
 
 
-def own_bridge(announce: Callable[[str], None], program: BridgeProgram = BRIDGE_0_19) -> Bridge:
+def managed_bridge(announce: Callable[[str], None], program: BridgeProgram = BRIDGE_0_19) -> Bridge:
     """Return the bridge in the user's cache, installed there if it is missing; call `announce` with a message first.
 
     Raises NoBridgeError if it cannot be installed.
     """
-    folder = own_folder(program)
+    folder = managed_folder(program)
     with _installation_lock(folder, program):
         if not (folder / READY_FILE).exists():
             _install(folder, program, announce)
     return bridge_at(folder, program)
 
 
-def own_folder(program: BridgeProgram = BRIDGE_0_19) -> Path:
+def managed_folder(program: BridgeProgram = BRIDGE_0_19) -> Path:
     """Return the folder of a bridge's environment, in $XDG_CACHE_HOME or ~/.cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "cobre" / f"bridge-{program.version}"
@@ -177,8 +177,8 @@ def _new_enough_python(program: BridgeProgram) -> Path:
     Raises NoBridgeError if there is none.
     """
     for candidate in _interpreters():
-        facts = _probe(candidate)
-        if facts is not None and facts[0] >= OLDEST_PYTHON:
+        installation = _probe(candidate)
+        if installation is not None and installation[0] >= OLDEST_PYTHON:
             return candidate
     oldest = ".".join(map(str, OLDEST_PYTHON))
     raise NoBridgeError(

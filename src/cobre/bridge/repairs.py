@@ -401,6 +401,6 @@ def _no_individual_period(deck: Path) -> NoIndividualPeriod | None:
     lines = read_lines(path)
     end = next((at for at, line in enumerate(lines) if line.strip() == "999"), len(lines))
     blank = tuple(at for at in range(end) if integer(lines[at][:4]) is not None and not lines[at][21:].strip())
-    facts = {line[:21].strip(): integer(line[21:25]) for line in read_lines(general)[:10]}
-    month, year = facts.get("MES INICIO DO ESTUDO"), facts.get("ANO INICIO DO ESTUDO")
+    parameters = {line[:21].strip(): integer(line[21:25]) for line in read_lines(general)[:10]}
+    month, year = parameters.get("MES INICIO DO ESTUDO"), parameters.get("ANO INICIO DO ESTUDO")
     return NoIndividualPeriod(path.name, blank, month, year) if blank and month and year else None

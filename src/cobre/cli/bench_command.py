@@ -95,9 +95,9 @@ def as_dict(benchmark: "Benchmark", estimates: Sequence["Estimate"]) -> dict[str
     """Return the whole benchmark as JSON values."""
     sizes = ("iterations", "forward_passes", "scenarios", "dimension", "paths")
     fields = (*sizes, "bound_s", "cpu_s", "cut_bytes", "state_bytes")
-    facts = {name: getattr(benchmark, name) for name in fields}
+    values = {name: getattr(benchmark, name) for name in fields}
     rounds = [[cost.as_dict() for cost in stages] for stages in benchmark.rounds]
-    return facts | {"rounds": rounds, "estimates": [estimate.as_dict() for estimate in estimates]}
+    return values | {"rounds": rounds, "estimates": [estimate.as_dict() for estimate in estimates]}
 
 
 def lines(case: Path, benchmark: "Benchmark", estimates: Sequence["Estimate"]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cobre.cli.error_reporting import ExitCode, report_errors
-from cobre.cli.setting_options import CASE, OutputPath, combined, options_by_setting, overrides_of, set_option
+from cobre.cli.setting_options import CASE, OutputPath, combine_options, options_by_setting, overrides_of, set_option
 from cobre.cli.standard_streams import echo, echo_json
 from cobre.text import as_argument
 
@@ -125,7 +125,7 @@ def convert() -> None:
     """
 
 
-_options = combined(
+_options = combine_options(
     click.argument("deck", type=click.Path(exists=True, path_type=Path)),
     click.argument("case", type=OutputPath()),
     click.option(
@@ -194,7 +194,7 @@ def _convert(
 ) -> None:
     from cobre.bridge.archive import unpacked_deck
     from cobre.bridge.conversion import DeckRequest
-    from cobre.bridge.environment import BRIDGE_0_19, PROGRAMS, bridge_at, own_bridge
+    from cobre.bridge.environment import BRIDGE_0_19, PROGRAMS, bridge_at, managed_bridge
 
     request = DeckRequest(model, deck, case, has_boundary_policy, force, repair)
     bridge_program = None if using is None else PROGRAMS[using]
@@ -202,7 +202,7 @@ def _convert(
         if bridge is None:
             with unpacked_deck(deck):
                 pass  # reject an archive without a deck before hundreds of megabytes are installed
-            environment = own_bridge(lambda text: echo(text, err=True), bridge_program or BRIDGE_0_19)
+            environment = managed_bridge(lambda text: echo(text, err=True), bridge_program or BRIDGE_0_19)
         else:
             environment = bridge_at(bridge, bridge_program)
         (_convert_to_json if as_json else _convert_and_print)(environment, request)

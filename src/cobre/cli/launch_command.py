@@ -8,7 +8,7 @@ import click
 
 from cobre import __version__
 from cobre.cli.error_reporting import ExitCode
-from cobre.cli.setting_options import combined
+from cobre.cli.setting_options import combine_options
 from cobre.cli.standard_streams import echo
 
 IMAGE = f"cobre:{__version__}"
@@ -43,7 +43,7 @@ def launch() -> None:
     """
 
 
-_world_options = combined(
+_world_options = combine_options(
     click.option("--ranks", "-n", type=int, required=True, help="Number of processes."),
     click.option("--threads", type=int, default=1, show_default=True, help="Threads per rank."),
     click.option("--name", default="cobre", show_default=True, help="Name of the job."),
@@ -51,7 +51,7 @@ _world_options = combined(
 )
 
 
-_container_options = combined(
+_container_options = combine_options(
     click.option("--image", default=IMAGE, show_default=True, help="Container image."),
     click.option("--memory", default="2Gi", show_default=True, help="Memory per rank."),
     click.option("--port", type=int, default=29500, show_default=True, help="Port of rank 0."),

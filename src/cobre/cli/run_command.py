@@ -17,7 +17,7 @@ from cobre.cli.setting_options import (
     IntegerRange,
     OutputPath,
     RunPath,
-    combined,
+    combine_options,
     overrides_of,
     set_option,
     study_options,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cobre.runs.events import EventListener
     from cobre.runs.summary import RunSummary
 
-_display_options = combined(
+_display_options = combine_options(
     click.option("--plain", is_flag=True, help="Print one line per iteration, also on a terminal."),
     click.option("--quiet", "-q", is_flag=True, help="Print only warnings and errors."),
     click.option("--no-report", is_flag=True, help="Do not write report.html."),

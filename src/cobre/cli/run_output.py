@@ -254,7 +254,7 @@ def report_or_warning(output: Path) -> Path | None:
 def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, with_bounds: bool) -> None:
     """Print the summary of a finished run as text."""
     for line in _lines(summary, with_bounds=with_bounds):
-        echo(_wrapped(line, stream), file=stream)
+        echo(_wrap(line, stream), file=stream)
     if summary.is_interrupted:
         echo("the policy so far was kept; run the same command with --resume to continue", file=stream)
     if summary.digest:
@@ -264,7 +264,7 @@ def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, 
         echo_label("report ", report, file=stream)
 
 
-def _wrapped(line: str, stream: IO[str]) -> str:
+def _wrap(line: str, stream: IO[str]) -> str:
     """Wrap a sentence on a terminal; in a log it stays on one line."""
     if not stream.isatty():
         return line
@@ -298,7 +298,7 @@ def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
 
 def _bounds(summary: RunSummary) -> Iterator[str]:
     # The mean of a stored policy's last paths is not shown as a bound: its interval was not stored.
-    is_superseded = _computed(summary) is not None or not summary.digest
+    is_superseded = _computed_bound(summary) is not None or not summary.digest
     costs = PathCosts(summary.upper_bound_is_exact, summary.is_risk_averse, is_superseded)
     if summary.lower_bound is not None:
         caveat = (
@@ -308,7 +308,7 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     if summary.upper_bound is not None:
         interval = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
         yield f"{costs.name} {money(summary.upper_bound)}{interval} $ ({_describe_paths(costs)})"
-    if (bound := _computed(summary)) is not None:
+    if (bound := _computed_bound(summary)) is not None:
         spread = f" +- {money(bound.half_width)}" if bound.confidence else ""
         yield f"{BOUND_NAMES[bound.method]} {money(bound.value)}{spread} $"
         limit = f", {bound.gap_limit}" if bound.gap_limit else ""
@@ -328,7 +328,7 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
         yield from _traffic(summary.traffic_bytes, summary.traffic_least_bytes)
 
 
-def _computed(summary: RunSummary) -> ComputedBound | None:
+def _computed_bound(summary: RunSummary) -> ComputedBound | None:
     """Return the result of the stopping rule `upper_bound`, else the sampled cost of the policy."""
     return ComputedBound.of_run(
         summary.lower_bound,

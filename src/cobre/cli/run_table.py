@@ -48,7 +48,7 @@ def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping
     """Lay out the state of a run for a terminal of that size. is_stopping: Ctrl-C was pressed."""
     notes = []
     if is_stopping and view.finished is None:
-        notes = [_cropped(STOPPING_TRAINING if view.phase == "training" else "stopping", "yellow")]
+        notes = [_crop(STOPPING_TRAINING if view.phase == "training" else "stopping", "yellow")]
     if width < WIDE or height < 10:
         return Group(*_small_view(view, width, now), *notes)
     width = min(width, FULL_WIDTH) - 1
@@ -64,7 +64,7 @@ def _title(view: RunView) -> list[Text]:
     if "ranks" in started:
         text.append(f"  {workers_in_words(started)}", style="dim")
     reason = started.get("split_reason")
-    return [text, _cropped(str(reason), "dim")] if reason else [text]
+    return [text, _crop(str(reason), "dim")] if reason else [text]
 
 
 def _steps(view: RunView, width: int, now: float) -> RenderableType:
@@ -97,10 +97,10 @@ def _progress(view: RunView, room: int, now: float) -> Iterator[Text]:
     room: columns of a line. If the line is too long, the number of LPs is left out, not the time left.
     """
     if view.preparation is not None and view.finished is None and view.failed is None:
-        yield _cropped(f"{'':<{NAME_WIDTH}}{view.preparation_in_words}", "dim")
+        yield _crop(f"{'':<{NAME_WIDTH}}{view.preparation_in_words}", "dim")
     if view.estimate is not None and view.last is None and view.finished is None:
         for line in textwrap.wrap(f"{view.estimate_in_words}{trial_advice(view.estimate)}", room):
-            yield _cropped(f"{'':<{NAME_WIDTH}}{line}", "dim")
+            yield _crop(f"{'':<{NAME_WIDTH}}{line}", "dim")
     if view.progress is None or view.phase != "training":
         return
     pace = f", {rate(number_of(view.progress.get('solves_per_s')), 'LPs')}"
@@ -212,28 +212,28 @@ def _small_view(view: RunView, width: int, now: float) -> Iterator[Text]:
     """Yield the run in a few short lines, for terminals too small for the table."""
     last = view.last
     if last is None:
-        yield _cropped(f"{view.phase} {duration_compact(view.seconds(now))}")
+        yield _crop(f"{view.phase} {duration_compact(view.seconds(now))}")
         if view.progress is not None:
-            yield _cropped(first_fitting(width - 1, view.progress_in_words, view.progress_in_brief))
+            yield _crop(first_fitting(width - 1, view.progress_in_words, view.progress_in_brief))
         yield from _small_simulation(view)
         return
     limit = f"/{view.iteration_limit}" if view.iteration_limit else ""
-    yield _cropped(f"{view.phase} {last['iteration']}{limit}  {duration_compact(view.seconds(now))}", "bold")
-    yield _cropped(f"lower {money_compact(last['lower_bound'])}")
+    yield _crop(f"{view.phase} {last['iteration']}{limit}  {duration_compact(view.seconds(now))}", "bold")
+    yield _crop(f"lower {money_compact(last['lower_bound'])}")
     spread = " (exact)" if view.is_exact else f" ± {money_compact(last['half_width'])}"
-    yield _cropped(f"{'upper' if view.path_costs.is_bound else 'mean '} {money_compact(last['upper_bound'])}{spread}")
+    yield _crop(f"{'upper' if view.path_costs.is_bound else 'mean '} {money_compact(last['upper_bound'])}{spread}")
     if view.gap is not None:
-        yield _cropped(f"gap   {gap_percent(view.gap)}")
-    yield _cropped(sparkline(view.series("lower_bound"), width - 1), "cyan")
+        yield _crop(f"gap   {gap_percent(view.gap)}")
+    yield _crop(sparkline(view.series("lower_bound"), width - 1), "cyan")
     if len(view.loads) > 1:
         shares = [100 * total.busy_share for total in view.loads]
-        yield _cropped(f"ranks {min(shares):.0f} to {max(shares):.0f} % busy", "dim")
+        yield _crop(f"ranks {min(shares):.0f} to {max(shares):.0f} % busy", "dim")
     yield from _small_simulation(view)
 
 
 def _small_simulation(view: RunView) -> Iterator[Text]:
     if view.simulated is not None:
-        yield _cropped(
+        yield _crop(
             f"simulated {money_compact(view.simulated['mean_cost'])} ± {money_compact(view.simulated['half_width'])}"
         )
 
@@ -243,7 +243,7 @@ def _dim(text: str) -> Text:
     return Text(no_wrap=True, overflow="ellipsis").append(text, style="dim")
 
 
-def _cropped(text: str, style: str = "") -> Text:
+def _crop(text: str, style: str = "") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="crop")
 
 

@@ -109,7 +109,7 @@ set_option = click.option(
 )
 
 
-def combined(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
+def combine_options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     """Combine decorators of options and arguments; the help shows them in this order."""
 
     def decorate(command: Command) -> Command:
@@ -121,7 +121,7 @@ def combined(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
 
 
 # Options of `cobre run` that change settings.
-study_options = combined(
+study_options = combine_options(
     click.option(
         "--iterations",
         type=IntegerRange(1, MAX_COUNT),
@@ -231,9 +231,9 @@ class RunPath(click.Path):
         except _MISSING_ERRORS:
             pass
         except OSError as error:
-            self.fail(f"{_shortened(value)}: {error.strerror}.", param, ctx)
+            self.fail(f"{_shorten(value)}: {error.strerror}.", param, ctx)
         except ValueError as error:  # a zero byte, from another program
-            self.fail(f"{_shortened(value)}: {error}.", param, ctx)
+            self.fail(f"{_shorten(value)}: {error}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -249,11 +249,11 @@ class OutputPath(click.Path):
         if value == "":
             self.fail("the name is empty; the current folder is called '.'", param, ctx)
         if self.is_directory and Path(value).is_file():
-            self.fail(f"{_shortened(value)} is a file; give a directory.", param, ctx)
+            self.fail(f"{_shorten(value)} is a file; give a directory.", param, ctx)
         return super().convert(value, param, ctx)
 
 
-def _shortened(value: Any) -> str:
+def _shorten(value: Any) -> str:
     name = os.fspath(value)
     return repr(name if len(name) <= 80 else f"{name[:60]}...")
 
@@ -284,7 +284,7 @@ class BackendName(click.Choice[str]):
             raise error from InvalidBackendError(value, (*self.choices, *registered))
 
 
-world_options = combined(
+world_options = combine_options(
     click.option(
         "--workers",
         type=IntegerRange(min=1),

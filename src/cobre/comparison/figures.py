@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from cobre.comparison.measures import title_of, unit_of
-from cobre.comparison.page import DrawnRow, drawn_numbers, stage_rows
+from cobre.comparison.page import DrawnRow, column_of, stage_rows
 from cobre.comparison.result import StudyComparison
 from cobre.comparison.text import scale_of
 from cobre.report.charts import BLUE, GREY, INK, MUTED, ORANGE
@@ -23,7 +23,7 @@ def plot(comparison: StudyComparison, quantity: str, entity: int | str | None) -
     """Draw A and B by stage, and their difference below, with Matplotlib; title and legend are in the figure."""
     rows = stage_rows(comparison, quantity, entity)
     with house_style():
-        figure = _drawn(rows, quantity)
+        figure = _draw(rows, quantity)
         upper = figure.axes[0]
         title = title_of(quantity) if entity is None else f"{title_of(quantity)} of {rows[0]['entity']}"
         upper.texts[0].set_text(f"{title}, {upper.texts[0].get_text()}")
@@ -32,9 +32,9 @@ def plot(comparison: StudyComparison, quantity: str, entity: int | str | None) -
     return figure
 
 
-def _drawn(rows: Sequence[DrawnRow], quantity: str) -> Figure:
+def _draw(rows: Sequence[DrawnRow], quantity: str) -> Figure:
     """Draw two plots, one above the other, with the same stages."""
-    a, b, difference, half_width = (drawn_numbers(rows, name) for name in ("a", "b", "difference", "half_width"))
+    a, b, difference, half_width = (column_of(rows, name) for name in ("a", "b", "difference", "half_width"))
     divisor, unit = scale_of(rows, unit_of(quantity))
     spreads = np.nan_to_num(half_width).tolist()
     scaled = [{"a": value, "b": spread} for value, spread in zip(difference.tolist(), spreads, strict=True)]

@@ -140,10 +140,10 @@ class EntityMeasure:
 
     def arrays(self, rows: Columns) -> dict[str, Floats]:
         """Return one scenario's arrays by quantity: (stages and the horizon) x (entities and the system)."""
-        row_index = self._aligned(rows)
+        row_index = self._index_rows(rows)
         return {key: self._with_totals(key, quantity, rows, row_index) for key, quantity in self._quantities.items()}
 
-    def _aligned(self, rows: Columns) -> "_RowIndex":
+    def _index_rows(self, rows: Columns) -> "_RowIndex":
         """Return the index of the rows, which is rebuilt only if they differ from those of the previous scenario."""
         entity = next(iter(self._quantities.values())).id_column
         ids = [rows["stage_id"], rows[entity], rows["block_id"]]

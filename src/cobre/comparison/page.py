@@ -15,7 +15,7 @@ from cobre.comparison.text import (
     bits_lines,
     cost_sentence,
     decimals_of,
-    fixed,
+    fixed_point,
     relative_change,
     scale_of,
     scope_sentence,
@@ -38,7 +38,7 @@ DrawnRow = dict[str, Any]
 def level_chart(comparison: StudyComparison, quantity: str) -> Chart:
     """Draw a quantity of the whole system by stage, in A and in B."""
     rows = stage_rows(comparison, quantity, None)
-    a, b = (drawn_numbers(rows, name) for name in ("a", "b"))
+    a, b = (column_of(rows, name) for name in ("a", "b"))
     unit = unit_of(quantity)
     means = f"on average {np.nanmean(a):,.4g} {unit} in A and {np.nanmean(b):,.4g} {unit} in B"
     return Chart(
@@ -56,7 +56,7 @@ def level_chart(comparison: StudyComparison, quantity: str) -> Chart:
 def difference_chart(comparison: StudyComparison, quantity: str) -> Chart:
     """Draw the difference B - A of a quantity of the whole system by stage, with its confidence band."""
     rows = stage_rows(comparison, quantity, None)
-    difference, half_width = (drawn_numbers(rows, name) for name in ("difference", "half_width"))
+    difference, half_width = (column_of(rows, name) for name in ("difference", "half_width"))
     unit = unit_of(quantity)
     return Chart(
         f"difference-{quantity}",
@@ -95,7 +95,7 @@ def _matches_entity(row: DrawnRow, entity: int | str | None) -> bool:
     return row["entity"] is None if entity is None else entity in (row["entity_id"], row["entity"])
 
 
-def drawn_numbers(rows: Sequence[DrawnRow], name: str) -> Floats:
+def column_of(rows: Sequence[DrawnRow], name: str) -> Floats:
     """Return a column of the rows as an array; NaN where it is None."""
     return np.array([np.nan if row[name] is None else row[name] for row in rows], np.float64)
 
@@ -207,9 +207,9 @@ def _number_row(first: str, row: Row, alike: Sequence[Row]) -> str:
     """Render a row of numbers; a difference within its sampling error is faint."""
     divisor, unit = scale_of(alike, row["unit"])
     decimals = decimals_of(alike, divisor)
-    numbers = [fixed(row[name], divisor, decimals) for name in ("a", "b")]
+    numbers = [fixed_point(row[name], divisor, decimals) for name in ("a", "b")]
     numbers += [
-        fixed(row["difference"], divisor, decimals, has_sign=True),
+        fixed_point(row["difference"], divisor, decimals, has_sign=True),
         spread(row, divisor, decimals),
         relative_change(row),
     ]

@@ -23,7 +23,7 @@ class NotComparableError(CobreError, ValueError):
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One of the two studies: facts of study.json, tables of its simulation, and the mean cost in $ (None: unknown)."""
+    """One of the two studies: study.json, tables of its simulation, and the mean cost in $ (None: unknown)."""
 
     name: str
     study: StudyRecord
@@ -141,14 +141,14 @@ def match_entities(
     names_a = {id_: a.study.entity_name(kind, id_) for id_ in ids_a}
     names_b = {id_: b.study.entity_name(kind, id_) for id_ in ids_b}
     partners = {id_: id_ for id_ in ids_a if names_b.get(id_) == names_a[id_]}
-    once_a, once_b = _used_once(names_a, partners), _used_once(names_b, partners.values())
+    once_a, once_b = _unique_names(names_a, partners), _unique_names(names_b, partners.values())
     partners |= {id_: once_b[name] for name, id_ in once_a.items() if name in once_b}
     matches = [Match(id_, partners.get(id_), names_a[id_]) for id_ in ids_a]
     matched = set(partners.values())
     return matches + [Match(None, id_, names_b[id_]) for id_ in ids_b if id_ not in matched]
 
 
-def _used_once(names: Mapping[int, str], matched: Collection[int]) -> dict[str, int]:
+def _unique_names(names: Mapping[int, str], matched: Collection[int]) -> dict[str, int]:
     """Return ids by name of entities that are not in `taken`, for unique names."""
     remaining = {id_: name for id_, name in names.items() if id_ not in matched}
     counts = Counter(remaining.values())

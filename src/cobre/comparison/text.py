@@ -33,7 +33,7 @@ def decimals_of(rows: Sequence[Row], divisor: float) -> int:
     return 0 if largest >= 10_000 else 1 if largest >= 1_000 else 2 if largest >= 10 else 3
 
 
-def fixed(value: float | None, divisor: float, decimals: int, *, has_sign: bool = False) -> str:
+def fixed_point(value: float | None, divisor: float, decimals: int, *, has_sign: bool = False) -> str:
     """Format a number with fixed decimals, and with a sign if `has_sign`; a dash for None."""
     if value is None:
         return NO_VALUE
@@ -43,7 +43,7 @@ def fixed(value: float | None, divisor: float, decimals: int, *, has_sign: bool 
 
 def spread(row: Row, divisor: float, decimals: int) -> str:
     """Format the half width of the confidence interval."""
-    return "" if row["half_width"] is None else f"± {fixed(row['half_width'], divisor, decimals)}"
+    return "" if row["half_width"] is None else f"± {fixed_point(row['half_width'], divisor, decimals)}"
 
 
 def relative_change(row: Row) -> str:
@@ -183,14 +183,14 @@ def _summary(comparison: StudyComparison) -> str:
     for row in rows:
         alike = cost if row["quantity"] == COST else [row]
         cells.append(_line(row, alike, f"  {row['component']}" if row["component"] else row["title"]))
-    return aligned(cells, left=2)
+    return align_columns(cells, left=2)
 
 
 def _line(row: Row, alike: Sequence[Row], title: str) -> list[str]:
     divisor, unit = scale_of(alike, row["unit"])
     decimals = decimals_of(alike, divisor)
-    numbers = [fixed(row[name], divisor, decimals) for name in ("a", "b")]
-    difference = fixed(row["difference"], divisor, decimals, has_sign=True)
+    numbers = [fixed_point(row[name], divisor, decimals) for name in ("a", "b")]
+    difference = fixed_point(row["difference"], divisor, decimals, has_sign=True)
     return [title, unit, *numbers, difference, spread(row, divisor, decimals), relative_change(row)]
 
 
@@ -208,13 +208,12 @@ def _stages(comparison: StudyComparison) -> str:
             [{"a": row["difference"], "b": row["half_width"]} for row in column], column[0]["unit"]
         )
         decimals = decimals_of([{"a": row["difference"], "b": 0.0} for row in column], divisor)
-        differences = [
-            f"{fixed(row['difference'], divisor, decimals, has_sign=True)} {spread(row, divisor, decimals)}".rstrip()
-            for row in column
-        ]
+        numbers = (fixed_point(row["difference"], divisor, decimals, has_sign=True) for row in column)
+        spreads = (spread(row, divisor, decimals) for row in column)
+        differences = [f"{number} {half_width}".rstrip() for number, half_width in zip(numbers, spreads, strict=True)]
         for line, cell in zip(cells, [_short_title(column[0]["title"]), unit, *differences], strict=True):
             line.append(cell)
-    return aligned(cells, left=1)
+    return align_columns(cells, left=1)
 
 
 def _short_title(title: str) -> str:
@@ -228,10 +227,10 @@ def _entities(comparison: StudyComparison) -> str:
         if rows:
             cells.append([rows[0]["title"]])
             cells += [_line(row, rows, f"  {row['entity']}") for row in rows]
-    return aligned(cells, left=2) if len(cells) > 1 else ""
+    return align_columns(cells, left=2) if len(cells) > 1 else ""
 
 
-def aligned(cells: Sequence[Sequence[str]], left: int) -> str:
+def align_columns(cells: Sequence[Sequence[str]], left: int) -> str:
     """Return lines of text in columns: the first `left` columns left-aligned, the others right; one cell is a title."""
     count = max(len(line) for line in cells)
     rows = [line for line in cells if len(line) == count]

@@ -211,7 +211,7 @@ def _seasons(writer: FlatWriter, seasons: Seasons | None) -> Field:
 def _pool(policy: PolicyData, stage: int, producer: Producer) -> bytes:
     metadata, is_scaled = policy.metadata, producer.program.has_scaled_cuts
     states, order = peer_states(metadata, stage)
-    cuts = _reordered(policy.stages[stage], order)
+    cuts = _reorder(policy.stages[stage], order)
     count, width = cuts.coefficients.shape
     writer = FlatWriter(count * (width * 8 + 100) + 64 * width + 1024)
     listed = _cuts(writer, cuts, 1.0 if is_scaled else metadata.cost_scale, producer)
@@ -233,7 +233,7 @@ def _pool(policy: PolicyData, stage: int, producer: Producer) -> bytes:
     return writer.file(writer.table(fields))
 
 
-def _reordered(cuts: StageCuts, order: list[int]) -> StageCuts:
+def _reorder(cuts: StageCuts, order: list[int]) -> StageCuts:
     if order == list(range(cuts.coefficients.shape[1])):
         return cuts
     padded = np.concatenate([cuts.coefficients, np.zeros((len(cuts.intercepts), 1))], axis=1)  # NO_ENTRY picks the zero

@@ -47,8 +47,8 @@ ROWS_AT_ONCE = 65_536
 
 def write_simulation(source: RunSource, folder: Path) -> None:
     """Write simulation/; nothing if the run has not simulated."""
-    facts = simulation_facts(source.folder)
-    if facts is None:
+    metadata = simulation_facts(source.folder)
+    if metadata is None:
         return
     writer = _Scenarios(source.folder / SIMULATION, folder)
     tables = read_manifest(writer.source)["tables"]
@@ -58,7 +58,7 @@ def write_simulation(source: RunSource, folder: Path) -> None:
     _write_paths(writer, folder)
     write_table(folder / "solver" / "iterations.parquet", "solver_iterations", _solves(writer))
     write_table(folder / "solver" / "retry_histogram.parquet", "retry_histogram", {})
-    write_json(folder / "metadata.json", facts)
+    write_json(folder / "metadata.json", metadata)
     (folder / "_SUCCESS").touch()
 
 
@@ -71,19 +71,19 @@ class _Scenarios:
         self.costs: dict[int, float] = {}
         self.stages: dict[int, Any] = {}
         self._folder = folder
-        self.facts = StageFacts(small.get(ENTITY_STAGES), small.get(TREE_PATHS))
+        self.stages_and_paths = StageFacts(small.get(ENTITY_STAGES), small.get(TREE_PATHS))
         self._lags, self._steps = small.get(INITIAL_LAGS), small.get(LAG_STEPS)
 
     def write(self, name: str, entry: Mapping[str, Any]) -> None:
         """Write one table, and with `hydros` also the lagged inflows of each stage."""
         for scenario, rows in scenarios_of(table_file(self.source, name, entry)):
-            known = known_table(name, rows, self.facts)
+            known = known_table(name, rows, self.stages_and_paths)
             if name == "costs":
                 self._add_up(scenario, known)
             self._write_scenario_table(name, scenario, known)
             if name == "hydros" and self._lags is not None and self._lags.num_rows:
                 lags = lagged_inflows(rows, self._lags, self._steps)
-                self._write_scenario_table("inflow_lags", scenario, with_nodes(lags, self.facts))
+                self._write_scenario_table("inflow_lags", scenario, with_nodes(lags, self.stages_and_paths))
 
     def _write_scenario_table(self, name: str, scenario: int, table: "pa.Table") -> None:
         path = self._folder / name / f"scenario_id={scenario:04d}" / "data.parquet"
@@ -138,9 +138,9 @@ def _probabilities(writer: _Scenarios, count: int) -> "pa.Array":
     """Return the probability of each scenario where all paths of a tree are simulated; null elsewhere."""
     import pyarrow as pa
 
-    if writer.facts.paths is None:
+    if writer.stages_and_paths.paths is None:
         return pa.nulls(count, pa.float64())
-    shares = writer.facts.paths["probability"].combine_chunks()
+    shares = writer.stages_and_paths.paths["probability"].combine_chunks()
     return shares.take(pa.array(range(0, len(shares), len(shares) // count)))
 
 
@@ -241,7 +241,7 @@ TIMES: Mapping[str, str] = {
 
 def write_training(source: RunSource, study: PreparedStudy, folder: Path, program: Program) -> None:
     """Write the folder training/ of the layout."""
-    facts = source.training
+    metadata = source.training
     bounds = convergence_with_times(source.folder)
     if more := program.more_columns.get("convergence", ""):  # no lazy solve of ours stops at a number of rounds
         bounds = bounds.append_column(more, [[0] * bounds.num_rows])
@@ -255,7 +255,7 @@ def write_training(source: RunSource, study: PreparedStudy, folder: Path, progra
     production = inflow.pop("hydro_production")
     write_json(folder / "hydro_models.json", hydro_models(study, production))
     write_json(folder / "model_provenance.json", {"inflow": inflow, "hydro_production": production})
-    write_json(folder / "metadata.json", facts)
+    write_json(folder / "metadata.json", metadata)
     (folder / "_SUCCESS").touch()
 
 
@@ -294,11 +294,11 @@ def timing_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     columns: dict[str, Any] = {"iteration": [event["iteration"] for event in iterations], "rank": [0] * len(iterations)}
     columns |= {name: [_milliseconds(event.get(part)) for event in iterations] for name, part in TIMES.items()}
     columns["bwd_load_imbalance_ms"] = [_milliseconds((event.get("imbalance_s") or [0.0])[0]) for event in iterations]
-    columns["overhead_ms"] = [_milliseconds(value) for value in _unexplained(iterations)]
+    columns["overhead_ms"] = [_milliseconds(value) for value in _other_times(iterations)]
     return columns
 
 
-def _unexplained(iterations: Sequence[Mapping[str, Any]]) -> list[float]:
+def _other_times(iterations: Sequence[Mapping[str, Any]]) -> list[float]:
     """Return seconds of each iteration that belong to none of the measured phases."""
     ends = [event.get("elapsed_s") or 0.0 for event in iterations]
     reported = [sum(event.get(part) or 0.0 for part in TIMES.values()) for event in iterations]

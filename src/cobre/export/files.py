@@ -191,7 +191,7 @@ def _is_empty(values: NDArray[Any]) -> bool:
 
 
 def _write_array(group: Any, rows: RowSource, ids: Sequence[str], tables: RunTables) -> None:
-    ids_by_dimension = {name: _known_ids(rows, name) for name in ids}
+    ids_by_dimension = {name: _distinct_ids(rows, name) for name in ids}
     for name, ids_of_name in ids_by_dimension.items():
         group.createDimension(name, len(ids_of_name))
         group.createVariable(name, "i4", (name,))[:] = ids_of_name
@@ -218,7 +218,7 @@ def _slab(columns: Columns, name: str, cell: tuple[NDArray[Any], ...], shape: tu
     return values
 
 
-def _known_ids(rows: RowSource, name: str) -> NDArray[np.int32]:
+def _distinct_ids(rows: RowSource, name: str) -> NDArray[np.int32]:
     pieces = [np.unique(numbers_of(piece[name])) for piece in rows.pieces([name])]
     return np.unique(np.concatenate(pieces)).astype(np.int32)
 

@@ -95,7 +95,7 @@ def write_layout(source: RunSource, folder: Path, program: Program = LAYOUT_0_18
     The policy of a graph of nodes is left out: the other programs keep cuts by node, leaves excepted, and refuse ours,
     which belong to all nodes of a stage where nodes do not differ, and to every node of a tree otherwise.
     """
-    facts = source.training  # fails early, before anything large is read
+    training = source.training  # fails early, before anything large is read
     study = source.prepared
     write_training(source, study, folder / "training", program)
     copy_exports(source, folder)
@@ -103,10 +103,10 @@ def write_layout(source: RunSource, folder: Path, program: Program = LAYOUT_0_18
     bounds = convergence_with_times(source.folder)
     producer = Producer(
         program=program,
-        created_at=facts["completed_at"] or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        max_iterations=facts["configuration"]["max_iterations"] or policy.metadata.iterations,
+        created_at=training["completed_at"] or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        max_iterations=training["configuration"]["max_iterations"] or policy.metadata.iterations,
         forward_passes=int(bounds["forward_passes"][-1].as_py()),
-        best_upper_bound=facts["bounds"]["final_upper_bound"],
+        best_upper_bound=training["bounds"]["final_upper_bound"],
         lower_bounds=bounds["lower_bound"].to_pylist(),
         seasons=_seasons(study),
         block_modes=[stage.block_mode for stage in study.case.horizon.stages],

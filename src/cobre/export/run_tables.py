@@ -52,11 +52,11 @@ class RunSource:
 
     @cached_property
     def training(self) -> dict[str, Any]:
-        """The facts about training that cobre-python stores; raises ExportError for unfinished training."""
-        facts = training_facts(self.folder) if self.study else None
-        if facts is None:
+        """The metadata of training that cobre-python stores; raises ExportError for unfinished training."""
+        metadata = training_facts(self.folder) if self.study else None
+        if metadata is None:
             raise ExportError(f"{self.folder} has no finished training: export a finished run")
-        return facts
+        return metadata
 
     @cached_property
     def case(self) -> Case:
@@ -157,7 +157,7 @@ def _stages(study: Mapping[str, Any]) -> "pa.Table":
         [("stage_id", pa.int32()), ("start_date", pa.date32()), ("end_date", pa.date32()), ("hours", pa.float64())]
     )
     rows = [{"stage_id": stage["id"], **stage} for stage in study.get("stages", ())]
-    return _dated(pa.Table.from_pylist(rows, _with_text(schema)), schema)
+    return _with_dates(pa.Table.from_pylist(rows, _with_text(schema)), schema)
 
 
 def _with_text(schema: "pa.Schema") -> "pa.Schema":
@@ -166,7 +166,7 @@ def _with_text(schema: "pa.Schema") -> "pa.Schema":
     return pa.schema([(field.name, pa.string() if pa.types.is_date(field.type) else field.type) for field in schema])
 
 
-def _dated(table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+def _with_dates(table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
     import pyarrow.compute as pc
 
     columns = [

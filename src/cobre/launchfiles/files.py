@@ -52,7 +52,7 @@ def _values(settings: SlurmSettings) -> dict[str, object]:
         "ranks": settings.ranks,
         "threads": settings.threads,
         "directives": Verbatim("".join(f"#SBATCH {shlex.quote(line)}\n" for line in _directives(settings))),
-        "command": Verbatim(_joined(command) if settings.array else shlex.join(command)),
+        "command": Verbatim(_command_line(command) if settings.array else shlex.join(command)),
         "requeue": Verbatim(fill_shell("slurm_requeue.sh", {}) if settings.requeue else ""),
     }
 
@@ -67,13 +67,13 @@ def _directives(settings: SlurmSettings) -> list[str]:
     return [f"--time={settings.time_limit}"] + [f"--{name}={value}" for name, value in values.items() if value]
 
 
-def _joined(command: Sequence[str]) -> str:
+def _command_line(command: Sequence[str]) -> str:
     """Return the command as words of a shell, with the index of the job in its array in place of `%a`."""
     index = '"$SLURM_ARRAY_TASK_ID"'
-    return " ".join(index.join(_quoted(part) for part in word.split(ARRAY_INDEX)) for word in command)
+    return " ".join(index.join(_quote(part) for part in word.split(ARRAY_INDEX)) for word in command)
 
 
-def _quoted(part: str) -> str:
+def _quote(part: str) -> str:
     return shlex.quote(part) if part else ""
 
 
@@ -121,7 +121,7 @@ def job_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) -> 
     """Return Secret, headless Service, NetworkPolicy and Indexed Job. The index of a pod is its rank."""
     coordinator = f"{settings.name}-0.{settings.name}"
     pod = _pod(settings, coordinator, "metadata.labels['batch.kubernetes.io/controller-uid']")
-    values = {"prerequisites": _prerequisites(settings, secret), "pod": _indented(pod, 6), "port": settings.port}
+    values = {"prerequisites": _prerequisites(settings, secret), "pod": _indent(pod, 6), "port": settings.port}
     return fill_yaml("kubernetes.yaml", _world(settings) | values)
 
 
@@ -129,11 +129,11 @@ def jobset_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) 
     """Return Secret, NetworkPolicy and a JobSet, which creates the Service and restarts all ranks after a failure."""
     coordinator = f"{settings.name}-ranks-0-0.{settings.name}"
     pod = _pod(settings, coordinator, "metadata.labels['jobset.sigs.k8s.io/restart-attempt']")
-    values = {"prerequisites": _prerequisites(settings, secret), "pod": _indented(pod, 14)}
+    values = {"prerequisites": _prerequisites(settings, secret), "pod": _indent(pod, 14)}
     return fill_yaml("jobset.yaml", _world(settings) | values)
 
 
-def _indented(text: str, spaces: int) -> Verbatim:
+def _indent(text: str, spaces: int) -> Verbatim:
     return Verbatim(indent(text, " " * spaces).rstrip())
 
 

@@ -32,7 +32,7 @@ class Roots:
         for folder in self.folders:
             if not folder.is_dir():
                 raise RefusedPathError(f"{folder} is not a folder")
-        self._by_name = dict(_named_roots(self.folders))
+        self._by_name = dict(_root_names(self.folders))
 
     def resolve(self, text: str) -> Path:
         """Return a path given by a client, existing or not; relative paths start in the first root."""
@@ -80,7 +80,7 @@ def links_in(folder: Path) -> Iterator[Path]:
         yield from (Path(directory, name) for name in (*folders, *files) if Path(directory, name).is_symlink())
 
 
-def _named_roots(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+def _root_names(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     """Yield roots by the last part of their path, numbered if it is not unique."""
     used_names: set[str] = set()
     for folder in folders:

@@ -213,7 +213,7 @@ def stages_chart(
     layers: Sequence[StackLayer], line: StackLayer | None, labels: Sequence[str], key: str, title: str, unit: str
 ) -> Chart:
     """Draw layers by stage, and a line to compare their sum with, such as the load."""
-    return _stacked(layers, line, labels, key, title, unit)
+    return _stacked_chart(layers, line, labels, key, title, unit)
 
 
 def numbers_chart(
@@ -221,10 +221,10 @@ def numbers_chart(
 ) -> Chart:
     """Draw layers by iteration or rank (`counted`)."""
     labels = [f"{counted} {number:.0f}" for number in numbers]
-    return _stacked(layers, None, labels, key, title, unit, numbers.tolist(), counted)
+    return _stacked_chart(layers, None, labels, key, title, unit, numbers.tolist(), counted)
 
 
-def _stacked(
+def _stacked_chart(
     layers: Sequence[StackLayer],
     line: StackLayer | None,
     labels: Sequence[str],

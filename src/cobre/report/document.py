@@ -47,7 +47,7 @@ def document(
         banner=banner,
         contents="".join(f'<a href="#{key}">{escape(name)}</a>' for key, name in contents),
         body=body,
-        data=embedded(data),
+        data=script_json(data),
         style=text_of("vendor/uplot/uPlot.min.css") + "\n" + text_of("static/style.css"),
         script="\n".join(text_of(name) for name in (*CHART_SCRIPTS, *scripts, LAST_SCRIPT)),
         version=escape(__version__),
@@ -62,7 +62,7 @@ def numbers_of(sections: Sequence[Section]) -> dict[str, Any]:
     }
 
 
-def embedded(data: Mapping[str, Any]) -> str:
+def script_json(data: Mapping[str, Any]) -> str:
     """Return JSON without `<`, so that it cannot end the script element that contains it."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
@@ -81,7 +81,7 @@ STATES = {RunState.FINISHED: "complete", RunState.STOPPED: "complete", RunState.
 
 def page_of(run: RunFolder, *, is_full: bool = False) -> str:
     """Render the report of a run folder as HTML. is_full: with all scenarios of every plant, bus and line."""
-    explored, explorer_numbers = _explored(run, is_full=is_full)
+    explored, explorer_numbers = _explorer_section(run, is_full=is_full)
     rendered = [_render_section(make, run) for make in SECTIONS]
     rendered.insert(2, explored)
     sections = [section for section, _ in rendered if section is not None]
@@ -98,7 +98,7 @@ def page_of(run: RunFolder, *, is_full: bool = False) -> str:
     )
 
 
-def _explored(run: RunFolder, *, is_full: bool) -> tuple[tuple[Section | None, str], dict[str, Any]]:
+def _explorer_section(run: RunFolder, *, is_full: bool) -> tuple[tuple[Section | None, str], dict[str, Any]]:
     """Return the section on every plant, bus and line with its HTML, and its data."""
     if run.simulated is None:
         return (None, ""), {}

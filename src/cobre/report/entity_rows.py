@@ -143,14 +143,14 @@ class EntityRows:
     def grids(self, number: str) -> Iterator[Floats]:
         """Yield S x T x E x B, a few scenarios at a time; NaN where an entity or block is missing."""
         if not self._rows:
-            yield self._gridded(self._columns[number], self.shape[0])
+            yield self._to_grid(self._columns[number], self.shape[0])
             return
         pending: NDArray[Any] | None = None
         for (piece,) in _pieces(self._columns, [number]):
             pending = piece if pending is None or not len(pending) else np.concatenate([pending, piece])
             count = len(pending) // self._rows
             if count:
-                yield self._gridded(pending[: count * self._rows], count)
+                yield self._to_grid(pending[: count * self._rows], count)
             pending = pending[count * self._rows :]
 
     def grid(self, number: str) -> Floats:
@@ -175,10 +175,10 @@ class EntityRows:
 
     def by_scenario(self, by_row: Floats) -> Floats:
         """Return S: numbers given by row, summed over stages in order."""
-        by_scenario: Floats = sum_over_blocks(self._gridded(by_row, self.shape[0])).sum(axis=(1, 2))
+        by_scenario: Floats = sum_over_blocks(self._to_grid(by_row, self.shape[0])).sum(axis=(1, 2))
         return by_scenario
 
-    def _gridded(self, by_row: NDArray[Any], count: int) -> Floats:
+    def _to_grid(self, by_row: NDArray[Any], count: int) -> Floats:
         """Return the rows of `count` scenarios as a grid; rows that fill all cells in order are only reshaped."""
         shape = (count, *self.shape[1:])
         if self._cell is None:

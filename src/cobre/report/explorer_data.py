@@ -114,7 +114,7 @@ class Explorer:
             "title": title,
             "ids": list(rows.entities),
             "names": [self.study.entity_name(kind, id_) for id_ in rows.entities],
-            "facts": [", ".join(self._facts(kind, id_)) for id_ in rows.entities],
+            "facts": [", ".join(self._phrases(kind, id_)) for id_ in rows.entities],
             "labels": self.study.stage_labels(rows.stages),
             "blocks": [f"block {block}" for block in rows.blocks] if len(rows.blocks) > 1 else [],
             "block_hours": hours.mean(axis=0).tolist(),
@@ -122,8 +122,8 @@ class Explorer:
             + (self._congestion() if kind == "lines" else []),
         }
 
-    def _facts(self, kind: str, id_: int) -> Iterator[str]:
-        """Yield facts about an entity, as phrases: its bus, its neighbours and its direction."""
+    def _phrases(self, kind: str, id_: int) -> Iterator[str]:
+        """Yield phrases about an entity: its bus, its neighbours and its direction."""
         record = self.study.entity(kind, id_)
         for bus in record.get("bus_ids") or [record.get("bus_id")]:
             if isinstance(bus, int):

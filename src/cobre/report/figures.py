@@ -241,7 +241,7 @@ def plot_fan(result: SimulationLike, quantity: str = "storage", entity: int | No
     quantity: a key of `QUANTITIES` whose table the result has. entity: the id of a plant, bus or line; None:
     the sum over all of them. Raises ValueError if there is no such quantity or entity, or no meaningful sum.
     """
-    cube = simulated_of(result).cube(_require_quantity(quantity, result.tables))
+    cube = tables_of_result(result).cube(_require_quantity(quantity, result.tables))
     fan = Fan.over_scenarios(_values_to_plot(cube, quantity, entity), cube.labels)
     with house_style():
         figure, axes = draw_fan(fan, cube.quantity.unit, cube.quantity.colour)
@@ -259,7 +259,7 @@ def _title(result: SimulationLike, cube: Cube, entity: int | None) -> str:
     return f"{cube.quantity.title}, {StudyRecord(result.facts).entity_name(kind or cube.quantity.table, id_)}"
 
 
-def simulated_of(result: SimulationLike) -> SimulationTables:
+def tables_of_result(result: SimulationLike) -> SimulationTables:
     """Return the tables of a result in the form that the report reads from a directory."""
     tables = {
         name: TableColumns(RowsInMemory(table)) for name, table in result.tables.items() if name in NEEDED_COLUMNS

@@ -15,13 +15,13 @@ from cobre.text import duration_spelled, gap_percent, money_spelled
 def training_html(result: TrainingLike) -> str:
     """Render the last numbers and the bounds, for `_repr_html_`."""
     bounds = bounds_of_result(result)
-    facts = {
+    general = {
         "iterations": f"{result.iterations} ({result.stop_reason})",
         "training": duration_spelled(result.training_seconds),
         "digest": result.digest[:16],
     }
     if not len(bounds):
-        return _snippet("Training", facts, "")
+        return _snippet("Training", general, "")
     numbers = {
         "lower bound": money_spelled(bounds.lower[-1]),
         bounds.upper_name: money_spelled(bounds.upper[-1])
@@ -35,7 +35,7 @@ def training_html(result: TrainingLike) -> str:
         numbers["gap"] = f"{gap_percent(bounds.gap)}{limit}"
     if (judged := result.verdict) is not None:
         numbers = {"verdict": judged.sentence} | numbers
-    return _snippet("Training", numbers | facts, _drawn(bounds))
+    return _snippet("Training", numbers | general, _draw_bounds(bounds))
 
 
 def simulation_html(result: SimulationLike) -> str:
@@ -44,7 +44,7 @@ def simulation_html(result: SimulationLike) -> str:
     numbers = {
         "scenarios": f"{len(result.scenario_costs):,}",
         "mean cost": f"{money_spelled(result.mean_cost)} ± {money_spelled(result.half_width)} at 95 % confidence",
-        **_controlled(result),
+        **_controlled_mean(result),
         "standard deviation": money_spelled(result.std_cost),
         "tables": tables,
         "digest": result.digest[:16],
@@ -54,14 +54,14 @@ def simulation_html(result: SimulationLike) -> str:
     return _snippet("Simulation", numbers, "")
 
 
-def _controlled(result: SimulationLike) -> dict[str, str]:
+def _controlled_mean(result: SimulationLike) -> dict[str, str]:
     mean, half_width = result.controlled_mean_cost, result.controlled_half_width
     if mean is None or half_width is None:
         return {}
     return {CONTROLLED: f"{money_spelled(mean)} ± {money_spelled(half_width)} at 95 % confidence"}
 
 
-def _drawn(bounds: Bounds) -> str:
+def _draw_bounds(bounds: Bounds) -> str:
     """Draw a figure as SVG with a legend that needs no style sheet."""
     if find_spec("matplotlib") is None:
         return ""
@@ -81,9 +81,9 @@ def _drawn(bounds: Bounds) -> str:
     return f'<div style="font-size:12px">{names}</div>{svg_of(figure, "cobre-bounds", "Bounds by iteration")}'
 
 
-def _snippet(title: str, facts: Mapping[str, str], chart: str) -> str:
+def _snippet(title: str, rows: Mapping[str, str], chart: str) -> str:
     """Render a heading, a table and a chart in the notebook's colours, without scripts or external resources."""
     return (
         '<div class="cobre-result" style="--ink:currentColor;--muted:currentColor;--grid:#8884;max-width:560px">'
-        f"<strong>Cobre {escape(title.lower())}</strong>{facts_table(facts)}{chart}</div>"
+        f"<strong>Cobre {escape(title.lower())}</strong>{facts_table(rows)}{chart}</div>"
     )

@@ -86,9 +86,9 @@ def read_run(folder: Path) -> RunFolder:
     summary = _read_object(folder / SUMMARY_FILE, file_errors)
     computed = _computed_bound(log, _read_object(folder / BOUND_FILE, file_errors))
     bounds = _bounds(folder / TRAINING, manifests[TRAINING], log, file_errors)
-    simulated = _simulated(folder / SIMULATION, manifests[SIMULATION], study, file_errors)
-    _check_others(folder / TRAINING, manifests[TRAINING], (CONVERGENCE,), file_errors)
-    _check_others(folder / SIMULATION, manifests[SIMULATION], NEEDED_COLUMNS, file_errors)
+    simulated = _read_simulation(folder / SIMULATION, manifests[SIMULATION], study, file_errors)
+    _check_other_tables(folder / TRAINING, manifests[TRAINING], (CONVERGENCE,), file_errors)
+    _check_other_tables(folder / SIMULATION, manifests[SIMULATION], NEEDED_COLUMNS, file_errors)
     return RunFolder(
         path=folder,
         state=log.state(folder),
@@ -96,7 +96,7 @@ def read_run(folder: Path) -> RunFolder:
         study=study,
         summary=summary,
         manifests=manifests,
-        bounds=_classified(bounds, study, log, computed),
+        bounds=_with_upper_bound_kind(bounds, study, log, computed),
         simulated=simulated,
         file_errors=file_errors,
         damaged=tuple(file_errors[num_log_errors:]),
@@ -168,7 +168,7 @@ def _bounds(folder: Path, manifest: Mapping[str, Any], log: RunView, file_errors
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
 
 
-def _classified(bounds: Bounds, study: StudyRecord, log: RunView, computed: ComputedBound | None) -> Bounds:
+def _with_upper_bound_kind(bounds: Bounds, study: StudyRecord, log: RunView, computed: ComputedBound | None) -> Bounds:
     """Return the bounds with the kind of their upper bound, and whether the lower one is valid."""
     return replace(
         bounds,
@@ -187,7 +187,7 @@ def _computed_bound(log: RunView, stored: Mapping[str, Any]) -> ComputedBound | 
     return ComputedBound.of(stored) or log.computed_bound
 
 
-def _simulated(
+def _read_simulation(
     folder: Path, manifest: Mapping[str, Any], study: StudyRecord, file_errors: list[str]
 ) -> SimulationTables | None:
     tables = {
@@ -215,7 +215,7 @@ def _columns(
     return columns
 
 
-def _check_others(
+def _check_other_tables(
     folder: Path, manifest: Mapping[str, Any], shown_tables: Collection[str], file_errors: list[str]
 ) -> None:
     """Compare tables that the report does not show with their checksums: other programs read them."""

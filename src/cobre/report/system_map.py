@@ -34,7 +34,7 @@ def layouts(downstream: Mapping[int, int | None]) -> list[CascadeLayout]:
         if below in downstream and below is not None:
             upstream.setdefault(below, []).append(plant)
     outlets = [plant for plant, below in downstream.items() if below not in downstream]
-    systems = [_Cascade(upstream).laid_out(outlet) for outlet in sorted(outlets)]
+    systems = [_Cascade(upstream).lay_out(outlet) for outlet in sorted(outlets)]
     return sorted(systems, key=lambda layout: -len(layout.cells))
 
 
@@ -60,7 +60,7 @@ class _Cascade:
         self._taken: set[Cell] = set()
         self._lengths: dict[int, int] = {}
 
-    def laid_out(self, outlet: int) -> CascadeLayout:
+    def lay_out(self, outlet: int) -> CascadeLayout:
         """Lay out the system: the longest river is straight, each tributary takes the nearest free row."""
         for plant in reversed(list(self._plants_above_outlet(outlet))):
             self._lengths[plant] = 1 + max((self._lengths[above] for above in self._plants_upstream(plant)), default=0)
@@ -255,13 +255,13 @@ class _Drawing:
         colour = variable(self._colours[buses[0]]) if buses else MUTED
         volume_hm3 = _range_hm3(hydro)
         radius = 4.0 + (min(5.0, 1.1 * math.log10(1.0 + volume_hm3)) if volume_hm3 else 0.0)
-        facts = [name, *(f"at {self._study.entity_name('buses', bus)}" for bus in buses)]
-        facts.append(f"stores {digits(volume_hm3)} hm³" if volume_hm3 else "run of river")
+        phrases = [name, *(f"at {self._study.entity_name('buses', bus)}" for bus in buses)]
+        phrases.append(f"stores {digits(volume_hm3)} hm³" if volume_hm3 else "run of river")
         fill = colour if volume_hm3 else PAPER
         self._add(
             "hydros",
             hydro["id"],
-            ", ".join(facts),
+            ", ".join(phrases),
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{fill}" stroke="{colour}" stroke-width="2"/>'
             + _text(x, y + (18.5 if parity else -11.5), _short(name), INK),
         )

@@ -14,8 +14,8 @@ from cobre.bridge.environment import (
     NoBridgeError,
     bridge_at,
     clean_environment,
-    own_bridge,
-    own_folder,
+    managed_bridge,
+    managed_folder,
 )
 
 
@@ -51,8 +51,8 @@ def test_installed_bridge_of_environment_is_found(tmp_path, installed, wanted, e
 
 
 def test_bridges_have_separate_folders():
-    assert own_folder(BRIDGE_0_18).name == "bridge-0.18.0"
-    assert own_folder().name == own_folder(BRIDGE_0_19).name == "bridge-0.19.1"
+    assert managed_folder(BRIDGE_0_18).name == "bridge-0.18.0"
+    assert managed_folder().name == managed_folder(BRIDGE_0_19).name == "bridge-0.19.1"
 
 
 def test_folder_without_environment_raises(tmp_path):
@@ -62,17 +62,17 @@ def test_folder_without_environment_raises(tmp_path):
 
 def test_cache_location_follows_environment_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert own_folder().parent == tmp_path / "cobre"
+    assert managed_folder().parent == tmp_path / "cobre"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert own_folder().parent == tmp_path / "home" / ".cache" / "cobre"
+    assert managed_folder().parent == tmp_path / "home" / ".cache" / "cobre"
 
 
 def test_uncreatable_cache_raises(tmp_path, monkeypatch):
     (tmp_path / "cobre").write_text("a file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(NoBridgeError, match="set XDG_CACHE_HOME, or name an environment"):
-        own_bridge(print)
+        managed_bridge(print)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this interpreter is new enough itself")
@@ -82,7 +82,7 @@ def test_missing_recent_python_raises(tmp_path, monkeypatch):
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
     said = []
     with pytest.raises(NoBridgeError, match=r"needs Python 3\.12 or newer"):
-        own_bridge(said.append)
+        managed_bridge(said.append)
     assert said == []
 
 

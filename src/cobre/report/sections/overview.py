@@ -188,10 +188,10 @@ def provenance(run: RunFolder) -> Section:
         parts.append(DataTable("versions", "Versions", (TableColumn("software"), TableColumn("version")), rows))
     start = run.log.started
     if start:
-        facts = {name: value for name, value in start.items() if name not in ("event", "time") and value != ""}
-        rows = [(name.replace("_", " "), _value_text(value)) for name, value in facts.items()]
+        properties = {name: value for name, value in start.items() if name not in ("event", "time") and value != ""}
+        rows = [(name.replace("_", " "), _value_text(value)) for name, value in properties.items()]
         parts.append(DataTable("start", "Start", (TableColumn("fact"), TableColumn("value")), rows))
-    origin = list(flattened(run.study.content.get("conversion", {})))
+    origin = list(flatten(run.study.content.get("conversion", {})))
     if origin:
         rows = [(name.replace("_", " ").replace(".", ": "), value) for name, value in origin]
         parts.append(
@@ -200,11 +200,11 @@ def provenance(run: RunFolder) -> Section:
     method = list(_method(run.study.content.get("method")))
     if method:
         parts.append(DataTable("method", "Method", (TableColumn("fact"), TableColumn("value")), method))
-    changed = list(flattened(run.study.content.get("config_overrides", {})))
+    changed = list(flatten(run.study.content.get("config_overrides", {})))
     if changed:
         columns = (TableColumn("setting"), TableColumn("value"))
         parts.append(DataTable("overrides", "Settings changed for this run", columns, changed))
-    settings = list(flattened(run.study.content.get("config", {})))
+    settings = list(flatten(run.study.content.get("config", {})))
     if settings:
         parts.append(
             _folded(DataTable("config", "Configuration", (TableColumn("setting"), TableColumn("value")), settings))
@@ -212,9 +212,9 @@ def provenance(run: RunFolder) -> Section:
     return Section("provenance", "Reproduce", parts, INTRO)
 
 
-def _method(facts: object) -> Iterator[tuple[str, str]]:
+def _method(settings: object) -> Iterator[tuple[str, str]]:
     """Yield openings, risk measure, discount, passes and seeds, with the stages that a value holds for."""
-    for name, value in facts.items() if isinstance(facts, dict) else ():
+    for name, value in settings.items() if isinstance(settings, dict) else ():
         label = name.replace("_", " ")
         if isinstance(value, list):
             for part in value:
@@ -268,16 +268,16 @@ def _digests(run: RunFolder) -> str:
     return f'<section class="card wide" id="digests"><h3>Digests</h3>{body}<p class="note">{note}</p></section>'
 
 
-def flattened(settings: object, prefix: str = "") -> Iterator[tuple[str, str]]:
+def flatten(settings: object, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield nested settings as pairs of a dotted name and a text."""
     if isinstance(settings, dict) and settings:
         for name, value in settings.items():
             if name == "type" and str(value).endswith("Config"):
                 continue  # redundant: the key already names the section
-            yield from flattened(value, f"{prefix}.{name}" if prefix else str(name))
+            yield from flatten(value, f"{prefix}.{name}" if prefix else str(name))
     elif isinstance(settings, list) and any(isinstance(entry, dict) for entry in settings):
         for index, value in enumerate(settings):
-            yield from flattened(value, f"{prefix}[{index}]")
+            yield from flatten(value, f"{prefix}[{index}]")
     elif prefix:
         yield prefix, _value_text(settings)
 

@@ -267,7 +267,7 @@ def hydro_table(study: StudyRecord, explorer: Explorer) -> DataTable | None:
     if "storage" not in explorer.summaries:
         return None
     ids = explorer.simulated.rows("hydros").entities
-    violated = _violated(explorer, len(ids))
+    violated = _violation_shares(explorer, len(ids))
     rows = [
         (
             study.entity_name("hydros", id_),
@@ -319,7 +319,7 @@ def _mean(explorer: Explorer, name: str, index: int) -> float | None:
     return float(explorer.summaries[name].mean[index]) if name in explorer.summaries else None
 
 
-def _violated(explorer: Explorer, count: int) -> Floats:
+def _violation_shares(explorer: Explorer, count: int) -> Floats:
     """Return, by plant, the share of scenarios with a violation of any limit."""
     violations = [
         explorer.summaries[name].is_nonzero
