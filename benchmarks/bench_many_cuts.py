@@ -65,7 +65,7 @@ class Training:
 
         with LocalCommunicator() as comm:
             clock[0] = time.process_time()
-            ready = ReadyStudy.of(self.study, self.solver)
+            ready = ReadyStudy(self.study, self.solver)
             trained = train_study(comm, ready, TrainingRequest(None, warm_start=start), emit)
             found = [
                 Iteration(end - begin, record.solves, record.simplex_iterations, record.cuts)
