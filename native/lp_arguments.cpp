@@ -80,7 +80,7 @@ CutView read_cuts(Int dimension, const CutRows& cuts) {
     const Array<uint8_t> flags(cuts.active, "active");
     require(static_cast<size_t>(cuts.count) <= capacity && flags.size() >= static_cast<size_t>(cuts.count),
             "active, chunks: fewer entries than cuts");
-    return {std::move(views), cuts.count, cuts.rows.is_none() ? nullptr : Array<Int>(cuts.rows, "rows").data(),
+    return {std::move(views), height, cuts.count, cuts.rows.is_none() ? nullptr : Array<Int>(cuts.rows, "rows").data(),
             flags.data()};
 }
 

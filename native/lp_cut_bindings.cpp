@@ -6,6 +6,7 @@
 #include "lp_arguments.hpp"
 #include "lp_bindings.hpp"
 #include "lp_cut_average.hpp"
+#include "lp_cut_rhs.hpp"
 #include "lp_opening_chains.hpp"
 
 namespace nb = nanobind;
@@ -35,6 +36,42 @@ nb::object cut_values(const CutRows& cuts, nb::handle states) {
                           values + point * count);
     }
     return table;
+}
+
+// The searches of some solves of a chain, for tests: with right-hand sides of all cuts, or with a copy in single precision.
+// A state has the components of `states`, then those of `known`, both by solve, then those that all solves share.
+struct HighestCuts {
+    nb::object cut, value;
+};
+
+HighestCuts highest_cuts(const CutRows& cuts, nb::handle states, nb::handle known, nb::handle shared, nb::handle limits,
+                         nb::handle excluded, bool is_screened) {
+    const Array<double> points(states, "states"), own(known, "known"), common(shared, "shared"),
+        limit(limits, "limits");
+    const Array<uint8_t> is_excluded(excluded, "excluded");
+    const auto decided = static_cast<Int>(points.width()), lags = static_cast<Int>(own.width()),
+               rest = static_cast<Int>(common.size());
+    const size_t solves = points.height();
+    require(own.height() == solves && limit.size() == solves, "states, known and limits differ in number");
+    require(is_excluded.size() >= static_cast<size_t>(cuts.count), "excluded: fewer entries than cuts");
+    const CutView view = read_cuts(decided + lags + rest, cuts);
+    CutRhs rhs;
+    rhs.load(view, is_screened);
+    rhs.begin_chain(solves);
+    rhs.add(decided + lags, rest, common.data());
+    rhs.add_each(decided, lags, own.data());
+    Int* cut;
+    double* value;
+    HighestCuts found{.cut = make_array(cut, {static_cast<Py_ssize_t>(solves)}),
+                      .value = make_array(value, {static_cast<Py_ssize_t>(solves)})};
+    for (size_t solve = 0; solve < solves; ++solve) {
+        rhs.choose(solve);
+        const CutView::Value highest =
+            rhs.highest_at(decided, points.data() + solve * points.width(), limit.data()[solve], is_excluded.data());
+        cut[solve] = highest.cut;
+        value[solve] = highest.value;
+    }
+    return found;
 }
 
 // Rows of intercept and coefficients, one for each trial point.
@@ -133,6 +170,11 @@ void bind_cuts(nb::module_& module) {
     module.attr("CUTS_PER_BLOCK") = kCutsPerBlock;
     module.def("average_cuts", &averages, "costs"_a, "weights"_a, "gradients"_a, "states"_a);
     module.def("cut_values", &cut_values, "cuts"_a, "states"_a);
+    nb::class_<HighestCuts>(module, "HighestCuts")
+        .def_ro("cut", &HighestCuts::cut)
+        .def_ro("value", &HighestCuts::value);
+    module.def("highest_cuts", &highest_cuts, "cuts"_a, "states"_a, "known"_a, "shared"_a, "limits"_a, "excluded"_a,
+               "is_screened"_a);
     nb::class_<ChainArrays>(module, "OpeningChains")
         .def_ro("start", &ChainArrays::start)
         .def_ro("realisation_index", &ChainArrays::realisation_index)

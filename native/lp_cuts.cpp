@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lp_cut_screen.hpp"
 #include "lp_kernels.hpp"
 
 namespace cobre::lp {
@@ -13,12 +14,25 @@ constexpr size_t kTile = 32;  // components whose coefficients stay in the neare
 
 }  // namespace
 
-CutView::CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* selected)
-    : chunks_(std::move(chunks)), count_(count), row_of_(row_of), is_selected_(selected) {
+CutView::CutView(std::vector<CutChunk> chunks, size_t rows, Int count, const Int* row_of, const uint8_t* selected)
+    : chunks_(std::move(chunks)),
+      rows_(rows),
+      count_(count),
+      row_of_(row_of),
+      is_selected_(selected),
+      screen_(std::make_unique<LazyScreen>()) {
     for (const CutChunk& chunk : chunks_)
         for (Int first = 0; first < chunk.width; first += kCutsPerBlock)
             blocks_.push_back({chunk.data + first, chunk.width});
     find_runs();
+}
+
+CutView::~CutView() = default;
+CutView::CutView(CutView&&) noexcept = default;
+
+const CutScreen& CutView::screen() const {
+    std::call_once(screen_->once, [this] { screen_->screen = std::make_unique<const CutScreen>(*this, rows_); });
+    return *screen_->screen;
 }
 
 void CutView::intercepts(double* out) const {
@@ -47,7 +61,7 @@ void CutView::find_runs() {
     }
 }
 
-void CutView::add_terms(Int first, Int n, const double* x, Terms& terms) const {
+void CutView::add_terms(Int first, Int n, const double* x, CutTerms& terms) const {
     for (Int component = first; component < first + n; ++component) {
         const double factor = x[component - first];
         const Int row = row_of(component);
@@ -57,10 +71,18 @@ void CutView::add_terms(Int first, Int n, const double* x, Terms& terms) const {
     }
 }
 
+double CutView::sum(Int cut, double start, const CutTerms& terms) const {
+    const double* const numbers = &number(cut, 0);
+    const auto width = static_cast<size_t>(blocks_[static_cast<size_t>(cut / kCutsPerBlock)].width);
+    for (size_t term = 0; term < terms.factors.size(); ++term)
+        start += terms.factors[term] * numbers[static_cast<size_t>(terms.rows[term]) * width];
+    return start;
+}
+
 // Cut by cut the components are added in ascending order, whatever the tiles: the bits do not depend on the number of
 // vectors.
 void CutView::add_products(Int first, Int n, const double* x, const double* base, double* out, Int vectors) const {
-    Terms terms;
+    CutTerms terms;
     std::vector<size_t> start{0};  // of the terms of each vector
     for (Int vector = 0; vector < vectors; ++vector) {
         add_terms(first, n, x + static_cast<size_t>(vector) * n, terms);
@@ -95,7 +117,7 @@ CutView::Value CutView::highest(const double* rhs, const double* cut_value, doub
 
 CutView::Value CutView::highest_at(Int n, const double* x, const double* rhs, double limit,
                                    const uint8_t* is_excluded) const {
-    Terms terms;
+    CutTerms terms;
     add_terms(0, n, x, terms);
     const size_t count = terms.factors.size();
     std::vector<const double*> rows(count);

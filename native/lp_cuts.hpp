@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "highs_api.hpp"
@@ -17,20 +19,41 @@ struct CutChunk {
     Int width;
 };
 
+// Terms of a sum over components: their factors, and their rows in the chunks. Components that are zero, or that no cut
+// depends on, have none.
+struct CutTerms {
+    std::vector<double> factors;
+    std::vector<Int> rows;
+
+    void clear() {
+        factors.clear();
+        rows.clear();
+    }
+};
+
+class CutScreen;
+
 // theta >= intercept + coefficients . outgoing state. Row 0 of a chunk holds the intercepts; the others hold the
 // components that some cut depends on. row_of: by component, its row, or -1 where no cut depends on it; null: row 1 +
 // component. selected: by cut, whether cut selection keeps it (`CutPool.active` in Python; here "active" is a cut at
 // its bound).
 class CutView {
 public:
-    CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* selected);
+    // rows: of the chunks.
+    CutView(std::vector<CutChunk> chunks, size_t rows, Int count, const Int* row_of, const uint8_t* selected);
+    ~CutView();
+    CutView(CutView&&) noexcept;
 
     Int count() const { return count_; }
+    size_t numbers() const { return static_cast<size_t>(count_) * rows_; }
     bool is_selected(Int cut) const { return is_selected_[cut]; }
     double coefficient(Int cut, Int component) const {
         const Int row = row_of(component);
-        return row < 0 ? 0.0 : at(cut, row);
+        return row < 0 ? 0.0 : number(cut, row);
     }
+
+    // Numbers of one row of the chunks, from a cut on, which is the first one of a block.
+    const double* row_from(Int cut, Int row) const { return &number(cut, row); }
 
     // out[cut] = intercept of every cut
     void intercepts(double* out) const;
@@ -43,6 +66,14 @@ public:
     // coefficients are read from memory once. base: by cut, what the products
     // are added to; null: `out` itself.
     void add_products(Int first, Int n, const double* x, const double* base, double* out, Int vectors) const;
+
+    void add_terms(Int first, Int n, const double* x, CutTerms& terms) const;
+    // start + the terms of one cut: the bits that `add_products` gives.
+    double sum(Int cut, double start, const CutTerms& terms) const;
+    double intercept(Int cut) const { return number(cut, 0); }
+
+    // A copy to search, made by the first thread that asks for it.
+    const CutScreen& screen() const;
 
     // A cut and its value; -1: none.
     struct Value {
@@ -60,16 +91,14 @@ private:
         const double* data;
         Int width, start, length;
     };
-    // The components that count: their factors, and their rows in the chunks.
-    struct Terms {
-        std::vector<double> factors;
-        std::vector<Int> rows;
+    struct LazyScreen {
+        std::once_flag once;
+        std::unique_ptr<const CutScreen> screen;
     };
     void find_runs();
-    void add_terms(Int first, Int n, const double* x, Terms& terms) const;
 
     Int row_of(Int component) const { return row_of_ ? row_of_[component] : 1 + component; }
-    double at(Int cut, Int row) const {
+    const double& number(Int cut, Int row) const {
         const CutChunk& block = blocks_[static_cast<size_t>(cut / kCutsPerBlock)];
         return block.data[static_cast<size_t>(row) * block.width + cut % kCutsPerBlock];
     }
@@ -77,9 +106,11 @@ private:
     std::vector<CutChunk> chunks_;
     std::vector<CutChunk> blocks_;  // by block of cuts: address of its first cut
     std::vector<Run> runs_;         // what products are computed for
+    size_t rows_;
     Int count_;
     const Int* row_of_;
     const uint8_t* is_selected_;  // by cut
+    std::unique_ptr<LazyScreen> screen_;
 };
 
 }  // namespace cobre::lp

@@ -104,7 +104,7 @@ void DenseDualSimplex::load_column(Int column) {
 }
 
 double DenseDualSimplex::bound_of(const Row& row) const {
-    if (row.is_cut) return bounds_.cut_rhs[row.index];
+    if (row.is_cut) return bounds_.cut_rhs->at(row.index);
     return row.at_upper ? bounds_.row_upper[row.index] : bounds_.row_lower[row.index];
 }
 
@@ -276,8 +276,8 @@ bool DenseDualSimplex::find_violated_cut(Leaving& leaving) {
     for (Int state = 0; state < stage.num_decided; ++state)
         outgoing_state_[state] = x_[stage.state_column[state]] * stage.state_scale[state];
     const double theta = x_[stage.future_cost];
-    const auto found = cuts_->highest_at(stage.num_decided, outgoing_state_.data(), bounds_.cut_rhs,
-                                         theta + allowance(violation_, theta), is_active_cut_.data());
+    const auto found = bounds_.cut_rhs->highest_at(stage.num_decided, outgoing_state_.data(),
+                                                   theta + allowance(violation_, theta), is_active_cut_.data());
     if (found.cut < 0) return false;
     leaving.is_row = true;
     leaving.row = copy_cut(found.cut);

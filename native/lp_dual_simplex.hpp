@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lp_cut_rhs.hpp"
 #include "lp_cuts.hpp"
 #include "lp_stage.hpp"
 #include "lp_tolerances.hpp"
@@ -24,7 +25,7 @@ struct Bounds {
     const double* column_upper;
     const double* row_lower;
     const double* row_upper;
-    const double* cut_rhs;  // by cut: its right-hand side
+    CutRhs* cut_rhs;
 };
 
 enum class SimplexStatus { optimal, gave_up };

@@ -82,7 +82,7 @@ SolveCounts Engine::solve_chains(const StageModel& stage, const CutView& cuts, c
     std::vector<uint8_t> is_loaded(solvers_.size(), 0);  // by thread
     const auto task = [&](size_t thread, Int chain) {
         Solver& solver = *solvers_[thread];
-        if (!is_loaded[thread]) solver.load(stage, cuts);
+        if (!is_loaded[thread]) solver.load(stage, cuts, static_cast<size_t>(batch.chain_start[batch.chains]));
         is_loaded[thread] = 1;
         solve_chain(solver, stage, chain, batch, results);
         solves_done_.fetch_add(batch.chain_start[chain + 1] - batch.chain_start[chain], std::memory_order_relaxed);
@@ -109,7 +109,7 @@ SolveCounts Engine::solve_paths(std::vector<PathStage>& stages, const PathStates
         std::copy_n(states.first + offset, dimension, state_of(0));
         for (size_t at = 0; at < stages.size(); ++at) {
             const PathStage& stage = stages[at];
-            solver.load(*stage.model, *stage.cuts);
+            solver.load(*stage.model, *stage.cuts, paths);
             solve_chain(solver, *stage.model, path,
                         stage.carries_basis ? carried.start_from(stages[at - 1], stage, path) : stage.batch,
                         stage.results);

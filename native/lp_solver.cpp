@@ -26,7 +26,7 @@ Solver::Solver(const HighsApi& api, const Settings& settings, StopPoint stop)
 Solver::~Solver() { api_.destroy(highs_); }
 
 // Take over a stage: bounds start from the fixed ones, and the simplex from slacks, whatever this thread solved before.
-void Solver::load(const StageModel& stage, const CutView& cuts) {
+void Solver::load(const StageModel& stage, const CutView& cuts, size_t solves) {
     stage_ = &stage;
     cuts_ = &cuts;
     // The dense kernel has no primal pivots, by which reduced costs of the wrong sign are corrected: beside small costs
@@ -35,8 +35,8 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     simplex_ = is_dense ? static_cast<DualSimplex*>(&dense_) : &sparse_;
     simplex_->load(stage, cuts, settings_.tolerances.simplex_feasibility, settings_.tolerances.violation);
     point_starts_.clear();
-    base_cut_rhs_.resize(static_cast<size_t>(cuts.count()));
-    values_.resize(base_cut_rhs_.size());
+    // The sparse kernel updates the values of all cuts, and needs them exactly.
+    cut_rhs_.load(cuts, is_dense && cuts.numbers() >= kManyCutNumbers && solves >= kSolvesPerCopy);
     row_lower_.assign(stage.row_lower.begin(), stage.row_lower.end());
     row_upper_.assign(stage.row_upper.begin(), stage.row_upper.end());
     column_lower_.assign(stage.column_lower.begin(), stage.column_lower.end());
@@ -55,19 +55,30 @@ void Solver::begin_chain(Int chain, const ChainBatch& batch, const double* state
         if (!stage.is_inflow(stage.input_index[entry]))
             state_rhs_[stage.input_row[entry]] +=
                 stage.input_value[entry] * state[stage.component_of(stage.input_index[entry])];
-    cuts_->intercepts(base_cut_rhs_.data());
+    compute_inflows(chain, batch, state);
+    cut_rhs_.begin_chain(static_cast<size_t>(batch.chain_start[chain + 1] - batch.chain_start[chain]));
+    add_known_state(state);
+}
+
+// What is known of the outgoing state adds to right-hand sides of cuts: lags, and states that the stage only passes on.
+void Solver::add_known_state(const double* state) {
+    const StageModel& stage = *stage_;
+    const Int n = stage.num_hydros;
     // The outgoing lag l + 1 is the incoming lag l; the outgoing lag 1 is this stage's inflow and comes later.
     if (stage.shifts_lags() && stage.num_lags > 1)
-        cuts_->add_products(stage.num_decided + stage.num_hydros, (stage.num_lags - 1) * stage.num_hydros,
-                            state + stage.num_decided, base_cut_rhs_.data());
+        cut_rhs_.add(stage.num_decided + n, (stage.num_lags - 1) * n, state + stage.num_decided);
     for (size_t lag = 0; lag < stage.lag_from.size(); ++lag)
         if (stage.lag_from[lag] >= 0)
-            cuts_->add_products(stage.lag(static_cast<Int>(lag)), stage.num_hydros,
-                                state + stage.lag(stage.lag_from[lag]), base_cut_rhs_.data());
+            cut_rhs_.add(stage.lag(static_cast<Int>(lag)), n, state + stage.lag(stage.lag_from[lag]));
     outgoing_passed(state, passed_.data());
-    if (stage.passed()) cuts_->add_products(stage.first_passed(), stage.passed(), passed_.data(), base_cut_rhs_.data());
-    compute_inflows(chain, batch, state);
-    compute_cut_rhs(batch.chain_start[chain + 1] - batch.chain_start[chain]);
+    if (stage.passed()) cut_rhs_.add(stage.first_passed(), stage.passed(), passed_.data());
+    if (stage.num_lags > 0 && stage.shifts_lags()) cut_rhs_.add_each(stage.num_decided, n, inflows_.data());
+    share_.resize(inflows_.size());
+    for (size_t lag = 0; lag < stage.lag_share.size(); ++lag) {
+        if (stage.lag_share[lag] == 0.0) continue;
+        for (size_t at = 0; at < inflows_.size(); ++at) share_[at] = stage.lag_share[lag] * inflows_[at];
+        cut_rhs_.add_each(stage.lag(static_cast<Int>(lag)), n, share_.data());
+    }
 }
 
 // Inflows of all solves of a chain: the noise plus the autoregressive part of the lags; negative ones become zero where
@@ -86,32 +97,12 @@ void Solver::compute_inflows(Int chain, const ChainBatch& batch, const double* s
         }
 }
 
-// Right-hand sides of cuts for all solves of a chain at once: the coefficients are read from memory once.
-void Solver::compute_cut_rhs(Int solves) {
-    const StageModel& stage = *stage_;
-    const Int n = stage.num_hydros;
-    chain_cut_rhs_.resize(static_cast<size_t>(solves) * base_cut_rhs_.size());
-    if (stage.num_lags > 0 && stage.shifts_lags()) {
-        cuts_->add_products(stage.num_decided, n, inflows_.data(), base_cut_rhs_.data(), chain_cut_rhs_.data(), solves);
-        return;
-    }
-    for (Int item = 0; item < solves; ++item)
-        std::copy(base_cut_rhs_.begin(), base_cut_rhs_.end(),
-                  chain_cut_rhs_.begin() + static_cast<ptrdiff_t>(item * base_cut_rhs_.size()));
-    share_.resize(inflows_.size());
-    for (size_t lag = 0; lag < stage.lag_share.size(); ++lag) {
-        if (stage.lag_share[lag] == 0.0) continue;
-        for (size_t at = 0; at < inflows_.size(); ++at) share_[at] = stage.lag_share[lag] * inflows_[at];
-        cuts_->add_products(stage.lag(static_cast<Int>(lag)), n, share_.data(), nullptr, chain_cut_rhs_.data(), solves);
-    }
-}
-
 // Inflows of one item, and the right-hand sides that follow from them.
 void Solver::load_realisation(const ChainBatch& batch, Int realisation, Int item) {
     const StageModel& stage = *stage_;
     const auto* inflow = inflows_.data() + static_cast<size_t>(item) * stage.num_hydros;
     inflow_.assign(inflow, inflow + stage.num_hydros);
-    cut_rhs_ = chain_cut_rhs_.data() + static_cast<size_t>(item) * base_cut_rhs_.size();
+    cut_rhs_.choose(static_cast<size_t>(item));
     rhs_ = state_rhs_;
     for (size_t entry = 0; entry < stage.input_row.size(); ++entry)
         if (stage.is_inflow(stage.input_index[entry]))
@@ -195,7 +186,7 @@ void Solver::load_basis(const ChainBatch& batch, Int chain) {
 }
 
 bool Solver::solve_by_simplex(double gap, bool improves_duals) {
-    const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), cut_rhs_};
+    const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), &cut_rhs_};
     if (simplex_->optimise(bounds) != SimplexStatus::optimal) return false;
     simplex_->solution(column_value_, column_dual_, row_dual_, cuts_with_dual_);
     if (is_accurate(gap)) return true;
@@ -263,7 +254,7 @@ bool Solver::is_accurate(double tolerance) {
     };
     for (Int row = 0; row < stage.rows; ++row) add_row(row_dual_[row], row_lower_[row], row_upper_[row]);
     for (size_t row = 0; row < cuts_with_dual_.size(); ++row)
-        add_row(row_dual_[stage.rows + row], cut_rhs_[cuts_with_dual_[row]], kInfinity);
+        add_row(row_dual_[stage.rows + row], cut_rhs_.at(cuts_with_dual_[row]), kInfinity);
     compute_reduced_costs();
     objective_ = 0.0;
     for (Int column = 0; column < stage.columns; ++column) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "highs_api.hpp"
+#include "lp_cut_rhs.hpp"
 #include "lp_cuts.hpp"
 #include "lp_dense_simplex.hpp"
 #include "lp_sparse_simplex.hpp"
@@ -99,7 +100,8 @@ public:
     Solver(const Solver&) = delete;
     Solver& operator=(const Solver&) = delete;
 
-    void load(const StageModel& stage, const CutView& cuts);
+    // solves: how many a call makes for this stage, on all threads.
+    void load(const StageModel& stage, const CutView& cuts, size_t solves);
     void solve_chain(Int chain, const ChainBatch& batch, const Results& results);
     void save(const std::string& path, const std::vector<std::string>& columns, const std::vector<std::string>& rows);
 
@@ -112,7 +114,7 @@ private:
     // lp_solver.cpp: inputs of a chain, and our own simplex
     void begin_chain(Int chain, const ChainBatch& batch, const double* state);
     void compute_inflows(Int chain, const ChainBatch& batch, const double* state);
-    void compute_cut_rhs(Int solves);
+    void add_known_state(const double* state);
     void load_realisation(const ChainBatch& batch, Int realisation, Int item);
     void set_bounds(const ChainBatch& batch, Int realisation);
     void load_start_basis(const ChainBatch& batch, Int chain);
@@ -132,7 +134,7 @@ private:
     void solve_by_highs(Int chain, Int item);
     void pass_lp_to_highs(double cost_factor);
     bool run_highs();
-    bool is_feasible(double tolerance) const;
+    bool is_feasible(double tolerance);
     bool retry_with_large_costs();
     bool retry_with_other_settings();
     void add_cuts(const std::vector<Int>& wanted);
@@ -169,12 +171,10 @@ private:
         SimplexCounts counts;  // of that solve; they count with the first chain, whoever solved it
     };
     std::vector<PointStart> point_starts_;
-    std::vector<Int> cuts_with_dual_;    // in the order of their duals, which follow those of the stage's rows
-    std::vector<uint8_t> is_in_highs_;   // by cut: a row of HiGHS's LP
-    std::vector<double> base_cut_rhs_;   // right-hand sides of cuts, without inflows
-    std::vector<double> chain_cut_rhs_;  // solves of the chain x cuts
-    const double* cut_rhs_ = nullptr;    // of the present solve, in chain_cut_rhs_
-    std::vector<double> inflows_;        // solves of the chain x hydros
+    std::vector<Int> cuts_with_dual_;   // in the order of their duals, which follow those of the stage's rows
+    std::vector<uint8_t> is_in_highs_;  // by cut: a row of HiGHS's LP
+    CutRhs cut_rhs_;
+    std::vector<double> inflows_;  // solves of the chain x hydros
     std::vector<double> state_rhs_,
         rhs_;  // by row of the stage: what the state, and all inputs, add to its right-hand side
     std::vector<double> row_lower_, row_upper_, column_lower_, column_upper_;

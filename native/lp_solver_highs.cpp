@@ -84,7 +84,7 @@ void Solver::add_cuts(const std::vector<Int>& wanted) {
         cuts_with_dual_.push_back(cut);
         start.push_back(static_cast<Int>(index.size()));
         append_cut(*stage_, *cuts_, cut, index, value);
-        lower.push_back(cut_rhs_[cut]);
+        lower.push_back(cut_rhs_.at(cut));
         upper.push_back(kInfinity);
     }
     check(api_.add_rows(highs_, static_cast<Int>(lower.size()), lower.data(), upper.data(),
@@ -112,7 +112,7 @@ bool Solver::run_highs() {
 
 // Whether HiGHS's values satisfy the LP as it was given. They are feasible for the one that it solved: without small
 // entries, and scaled in some attempts.
-bool Solver::is_feasible(double tolerance) const {
+bool Solver::is_feasible(double tolerance) {
     const StageModel& stage = *stage_;
     const auto is_within = [tolerance](double value, double size, double lower, double upper) {
         return std::max(lower - value, value - upper) <= tolerance * (1.0 + size);
@@ -141,7 +141,7 @@ bool Solver::is_feasible(double tolerance) const {
             value += term;
             size += std::abs(term);
         }
-        if (!is_within(value, size, cut_rhs_[cut], kInfinity)) return false;
+        if (!is_within(value, size, cut_rhs_.at(cut), kInfinity)) return false;
     }
     return true;
 }
@@ -203,15 +203,17 @@ bool Solver::find_violated_cuts(std::vector<Int>& found) {
     found.clear();
     for (Int state = 0; state < stage.num_decided; ++state)
         decided_[state] = column_value_[stage.state_column[state]] * stage.state_scale[state];
-    values_.assign(cut_rhs_, cut_rhs_ + base_cut_rhs_.size());
+    const double* const rhs = cut_rhs_.all();
+    values_.assign(rhs, rhs + cuts_->count());
     cuts_->add_products(0, stage.num_decided, decided_.data(), values_.data());
     const double theta = column_value_[stage.future_cost];
     const double limit = theta + settings_.tolerances.violation * std::max(1.0, std::abs(theta));
     for (Int cut = 0; cut < cuts_->count(); ++cut)
         if (values_[cut] > limit && !is_in_highs_[cut] && cuts_->is_selected(cut)) found.push_back(cut);
     const auto worse = [this](Int a, Int b) { return values_[a] != values_[b] ? values_[a] > values_[b] : a < b; };
-    std::sort(found.begin(), found.end(), worse);
-    if (static_cast<Int>(found.size()) > settings_.max_added_per_round) found.resize(settings_.max_added_per_round);
+    const auto added = std::min(found.size(), static_cast<size_t>(settings_.max_added_per_round));
+    std::partial_sort(found.begin(), found.begin() + static_cast<ptrdiff_t>(added), found.end(), worse);
+    found.resize(added);
     return !found.empty();
 }
 
@@ -277,7 +279,7 @@ bool Solver::has_ray_of_falling_cost() {
         std::vector<Int> index;
         std::vector<double> value;
         append_cut(stage, *cuts_, cut, index, value);
-        if (leaves(index.data(), value.data(), index.size(), cut_rhs_[cut], kInfinity)) return false;
+        if (leaves(index.data(), value.data(), index.size(), cut_rhs_.at(cut), kInfinity)) return false;
     }
     return true;
 }
@@ -318,7 +320,7 @@ bool Solver::has_farkas_proof() {
             std::vector<Int> index;
             std::vector<double> value;
             append_cut(stage, *cuts_, cuts_with_dual_[at], index, value);
-            add(sign * ray[stage.rows + at], cut_rhs_[cuts_with_dual_[at]], kInfinity, index.data(), value.data(),
+            add(sign * ray[stage.rows + at], cut_rhs_.at(cuts_with_dual_[at]), kInfinity, index.data(), value.data(),
                 index.size());
         }
         for (Int column = 0; column < stage.columns; ++column) {

@@ -84,9 +84,10 @@ bool SparseDualSimplex::add_violated_cut() {
     if (cuts_->count() == 0) return false;
     update_cut_values();
     const double theta = x_[stage_->future_cost];
-    const Int found =
-        cuts_->highest(bounds_.cut_rhs, cut_value_.data(), theta + allowance(violation_, theta), is_present_cut_.data())
-            .cut;
+    const Int found = cuts_
+                          ->highest(bounds_.cut_rhs->all(), cut_value_.data(), theta + allowance(violation_, theta),
+                                    is_present_cut_.data())
+                          .cut;
     if (found < 0) return false;
     add_row({found, 0});
     return true;

@@ -8,7 +8,7 @@ namespace cobre::lp {
 
 void SparseDualSimplex::set_row_bounds(Int row) {
     const WorkingRow& working = rows_[row];
-    lower_[slack(row)] = working.is_cut() ? bounds_.cut_rhs[working.index] : bounds_.row_lower[working.index];
+    lower_[slack(row)] = working.is_cut() ? bounds_.cut_rhs->at(working.index) : bounds_.row_lower[working.index];
     upper_[slack(row)] = working.is_cut() ? kInfinity : bounds_.row_upper[working.index];
 }
 

@@ -81,7 +81,11 @@ constexpr double kSmallestHighsEntry = 1e-12;  // that HiGHS keeps; it takes no 
 
 // Sizes at which a method changes -------------------------------------------------------------------------------------
 
-constexpr Int kMaxDenseRows = 100;         // of a stage: up to so many a dense inverse is quicker than sparse factors
+constexpr Int kMaxDenseRows = 100;  // of a stage: up to so many a dense inverse is quicker than sparse factors
+// Numbers of all cuts of a stage, and solves of a call, from which on a copy of the cuts in single precision is worth
+// making. With 1,024 cuts on 4 states a scan in double precision is as quick.
+constexpr size_t kManyCutNumbers = 8192;
+constexpr size_t kSolvesPerCopy = 8;
 constexpr Int kManyFamilies = 600;         // of planes: pricing prefers short rows of the inverse
 constexpr Int kFewPairs = 64;              // of planes and generation: with fewer an LP is not rewritten
 constexpr int kExponentOfLargeCosts = 26;  // of two: the largest cost for HiGHS where small ones must count

@@ -232,6 +232,29 @@ def cut_values(cuts: CutRows, states: Floats) -> Floats:
     Cuts of blocks without an active one are not evaluated: they give their intercepts.
     """
 
+class HighestCuts:
+    """The highest cut of each solve; -1 and the limit where none is above it."""
+
+    @property
+    def cut(self) -> Ints: ...
+    @property
+    def value(self) -> Floats: ...
+
+def highest_cuts(
+    cuts: CutRows,
+    states: Floats,
+    known: Floats,
+    shared: Floats,
+    limits: Floats,
+    excluded: NDArray[np.uint8],
+    is_screened: bool,
+) -> HighestCuts:
+    """Search as the solves of a chain do. For tests.
+
+    The components of a state are those of `states` (a row for each solve), of `known` (likewise) and of `shared`.
+    is_screened: search a copy in single precision first.
+    """
+
 class OpeningChains:
     """Two chains for each trial point, as `Chains` takes them."""
 

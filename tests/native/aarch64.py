@@ -38,7 +38,7 @@ ARITHMETIC = (
     "lp_sparse_ratio_test",
 )
 ARITHMETIC += ("lp_sparse_update", "lp_sparse_values", "lp_factorisation_lu", "lp_factorisation_solve", "lp_nucleus")
-ARITHMETIC += ("lp_cuts", "lp_stage", "lp_substitution", "reduce")
+ARITHMETIC += ("lp_cuts", "lp_cut_rhs", "lp_cut_screen", "lp_stage", "lp_substitution", "reduce")
 
 
 def main() -> int:

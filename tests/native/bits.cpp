@@ -141,22 +141,26 @@ struct RandomStage {
     }
 };
 
-// A chain of solves with changing right-hand sides; digests of values, reduced costs and duals.
-uint64_t solve(lp::DualSimplex& simplex, const char* name) {
+// A chain of solves with changing right-hand sides; digests of values, reduced costs and duals. is_lazy: whether cuts are
+// searched in single precision first.
+uint64_t solve(lp::DualSimplex& simplex, const char* name, bool is_lazy = false) {
     uint64_t hash = 0;
     int64_t pivots = 0;
     for (uint64_t seed = 0; seed < 20; ++seed) {
         Numbers numbers(seed);
         RandomStage stage(numbers);
-        const lp::CutView cuts({{stage.chunk.data(), RandomStage::kCuts}}, RandomStage::kCuts, nullptr,
+        const lp::CutView cuts({{stage.chunk.data(), RandomStage::kCuts}}, 3, RandomStage::kCuts, nullptr,
                                stage.selected.data());
         simplex.load(stage.model, cuts, 1e-9, 1e-9);
-        std::vector<double> rhs(RandomStage::kCuts), rows = stage.rows, x, reduced, duals;
+        std::vector<double> rows = stage.rows, x, reduced, duals;
         std::vector<Int> active;
-        cuts.intercepts(rhs.data());
+        lp::CutRhs rhs;
+        rhs.load(cuts, is_lazy);
+        rhs.begin_chain(1);
+        rhs.choose(0);
         for (int turn = 0; turn < 10; ++turn) {
             for (double& row : rows) row += numbers.unit() - 0.5;
-            const lp::Bounds bounds{stage.lower.data(), stage.upper.data(), rows.data(), rows.data(), rhs.data()};
+            const lp::Bounds bounds{stage.lower.data(), stage.upper.data(), rows.data(), rows.data(), &rhs};
             if (simplex.optimise(bounds) != lp::SimplexStatus::optimal) {
                 std::printf("%s: seed %llu gave up\n", name, static_cast<unsigned long long>(seed));
                 simplex.start_from_slacks();
@@ -178,5 +182,6 @@ int main() {
     lp::DenseDualSimplex dense;
     lp::SparseDualSimplex sparse;
     print("dense dual simplex", solve(dense, "dense"));
+    print("the same, cuts screened", solve(dense, "dense", /*is_lazy=*/true));
     print("sparse dual simplex", solve(sparse, "sparse"));
 }
