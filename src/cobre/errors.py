@@ -2,7 +2,7 @@
 
 `except cobre.errors.ValidationError` and `except ValueError` both catch an invalid case. More precise errors of this
 package are subclasses of these. Errors of communication (`cobre.comm.errors`: a lost worker, a missing backend) and
-of started ranks (`cobre.comm.launch.WorkerError`) descend from `CobreError`, too.
+of started ranks (`cobre.comm.launch.WorkerError`) also descend from `CobreError`.
 """
 
 from typing import Any
@@ -15,15 +15,15 @@ class CobreError(Exception):
     """Base class of all errors that Cobre raises on purpose.
 
     `except cobre.errors.CobreError` catches everything that a case, a file or a run can cause; other exceptions are
-    bugs. remedy: what to do about it, as a command or a sentence; empty where a program can do nothing.
+    bugs. remedy: what to do about it, as a command or a sentence; empty if a program can do nothing.
     """
 
     remedy: str = ""
 
     def details(self) -> dict[str, Any]:
-        """Return the facts for programs, as JSON values: `kind` (name of the class), `remedy`, and those of the class.
+        """Return details as JSON values: `kind` (name of the class), `remedy`, and those of the class.
 
-        `--json` prints them beside `error` and `exit_code`, the assistant server returns them beside its text.
+        `--json` prints them with `error` and `exit_code`, the assistant server returns them with its text.
         """
         return {"kind": type(self).__name__, "remedy": self.remedy}
 

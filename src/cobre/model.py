@@ -1,4 +1,4 @@
-"""An overview of a case, under the name that scripts for cobre-python use."""
+"""Compatibility with cobre-python: an overview of a case."""
 
 from cobre.core.system_overview import (
     Bus,

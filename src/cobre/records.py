@@ -1,7 +1,7 @@
-"""Records: `dataclasses.dataclass`, with methods that are generated when they are first needed.
+"""Records: `dataclasses.dataclass`, with methods that are generated on first use.
 
 The standard decorator compiles six or more functions for every class when its module is loaded: at 400 classes that is
-a third of a second, before a study begins and again in every rank. Here `__init__` is made at the first call, and
+a third of a second, before a study begins and again in every rank. Here `__init__` is generated at the first call, and
 the other methods are shared by all records. Everything else is that of the standard library: `fields`, `replace`,
 `asdict`, pickling, matching and slots. Classes that need more than that (`order`, bases that are records, fields that
 `__init__` does not take) are left to it entirely.

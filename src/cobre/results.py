@@ -1,6 +1,6 @@
-"""The results of a run, read back under the names that scripts for cobre-python use.
+"""Compatibility with cobre-python: the results of a run, read back.
 
-A directory or file that is not there is a FileNotFoundError; an incomplete one is a `ResultsError`, an OSError too.
+A missing directory or file raises FileNotFoundError; an incomplete one raises `ResultsError`, which is an OSError.
 """
 
 from pathlib import Path
@@ -96,7 +96,7 @@ def load_simulation_arrow(output_dir: str | Path, entity_type: str | None = None
 def load_policy(output_dir: str | Path, policy_subdir: str = "policy") -> dict[str, Any]:
     """Return a policy as plain values: `metadata`, and the cuts of each stage in $ under `stage_cuts`.
 
-    It may be one that cobre-python wrote. A file that is no whole policy is an OutputError, which is an OSError.
+    It may be one that cobre-python wrote. An incomplete policy file is an OutputError, which is an OSError.
     """
     from cobre.compat.policy_checkpoint import policy_dictionary
     from cobre.io.policies.policy_file import PolicyFileError
@@ -128,7 +128,7 @@ class Stochastic:
 
 
 def load_stochastic(output_dir: str | Path) -> Stochastic:
-    """Load the noise model that a run with `exports.stochastic` wrote. Raises FileNotFoundError where there is none."""
+    """Load the noise model that a run with `exports.stochastic` wrote. Raises FileNotFoundError if there is none."""
     folder = _existing(Path(output_dir)) / STOCHASTIC
     if not (folder / "noise_openings.parquet").exists():
         message = f"{folder} is empty: a run writes its noise if config.json has exports.stochastic = true"

@@ -1,4 +1,4 @@
-"""A complete run in one call, under the name that scripts for cobre-python use."""
+"""Compatibility with cobre-python: `cobre.run.run`, a complete run in one call."""
 
 import time
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def run(
     num_workers, backend, comm: as in `cobre.train`; without them this process does the work.
     overwrite: an earlier run in the output directory may be replaced; without it OutputError says what is there.
 
-    Raises CaseIoError where there is no such case, and other errors of `cobre.errors`.
+    Raises CaseIoError if there is no such case, and other errors of `cobre.errors`.
     """
     from cobre.compat.model_report import model_report
     from cobre.compat.study_object import Study, script_run

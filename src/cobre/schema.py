@@ -1,4 +1,4 @@
-"""JSON Schemas of the files of a case, under the name that scripts for cobre-python use."""
+"""Compatibility with cobre-python: export of JSON Schemas of the files of a case."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Versions of what is installed, for bug reports and for the record of a study."""
+"""Installed versions, for bug reports and for the record of a study."""
 
 import platform
 

@@ -109,7 +109,7 @@ class _Stage:
         return values + self._of_lags(cut.get("inflow_lag_coefficients") or {}, where)
 
     def _of_lags(self, given: Mapping[int, Sequence[float]], where: str) -> list[float]:
-        """Return coefficients of inflow lags in the order of the state; 0 where none is given."""
+        """Return coefficients of inflow lags in the order of the state; 0 if none is given."""
         plants = entity_ids(self.state_names, STORAGE)
         for plant, values in given.items():
             if plant not in plants or len(values) > self.lag_depth:
@@ -251,7 +251,7 @@ def from_elsewhere(stage: StageCuts) -> int:
 
 
 def _bounds(run: Path) -> list[float]:
-    """Return lower bounds by iteration; empty where the run is missing."""
+    """Return lower bounds by iteration; empty if the run is missing."""
     if not (run / TRAINING / CONVERGENCE_FILE).exists():
         return []
     bounds: list[float] = read_results(run / TRAINING, [CONVERGENCE])[CONVERGENCE]["lower_bound"].to_pylist()

@@ -227,7 +227,7 @@ class StageFacts:
         return pa.array(grid[table["scenario_id"].to_numpy(), at], pa.int32())
 
     def of_rows(self, name: str, table: "pa.Table", columns: tuple[str, ...]) -> "dict[str, pa.ChunkedArray] | None":
-        """Return columns of the facts that belong to the rows of the table `name`; None when there are no facts."""
+        """Return columns of the facts that belong to the rows of the table `name`; None if there are no facts."""
         import pyarrow.compute as pc
 
         if self._table is None:

@@ -175,7 +175,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
 
 
 def simulation_facts(folder: Path) -> dict[str, Any] | None:
-    """Describe the simulation; None when there is none."""
+    """Describe the simulation; None if there is none."""
     log = logged_run(folder)
     finished = log.simulated
     if finished is None or not (folder / SIMULATION).is_dir():

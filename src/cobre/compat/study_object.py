@@ -100,7 +100,7 @@ def _run_and_wait(
 def simulate_and_store(run: ScriptRun, policy: Policy, output: Path) -> int:
     """Simulate a policy and write its tables; return the number of scenarios.
 
-    The log and the summary of a run in the directory get the results, too.
+    The results are added to the log and the summary of a run in the directory.
     """
     exit_if_terminated()
     placement = script_placement(run.world)
@@ -144,7 +144,7 @@ def script_run(
     *,
     overwrite: bool,
 ) -> ScriptRun:
-    """Build what `Study` and `cobre.run.run` run. Raises CaseIoError where there is no such case."""
+    """Build what `Study` and `cobre.run.run` run. Raises CaseIoError if there is no such case."""
     check_folder(case_dir)
     output = Path(case_dir) / OUTPUT if output_dir is None else Path(output_dir)
     return ScriptRun(Path(case_dir), output, dict(config_overrides or {}), world, overwrite)
@@ -158,7 +158,7 @@ class Study:
     one that draws simulated scenarios, as in `cobre.simulate`.
     overwrite: an earlier run in the output directory may be replaced.
 
-    Raises CaseIoError where there is no such case, and ValidationError for an invalid one.
+    Raises CaseIoError if there is no such case, and ValidationError for an invalid one.
 
     >>> study = cobre.Study("examples/two_reservoirs", "results")
     >>> policy = study.train()

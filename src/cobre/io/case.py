@@ -97,7 +97,7 @@ def load_case_with_findings(
     config: ConfigDocument | None = None,
     report: StepReporter = no_report,
 ) -> CaseWithFindings:
-    """Load a case as `load_case` does, and return the warnings, too. config: config.json, if already read."""
+    """Load a case as `load_case` does, and return its warnings. config: config.json, if already read."""
     findings = Findings()
     case = read_case(path, findings, config_overrides, config, report)
     findings.raise_errors(str(path))
@@ -181,7 +181,7 @@ def decode_case(
     """
     start = len(findings)
     for file, document in documents.items():
-        if file != CONFIG_FILE:  # its overrides count, too: see read_config
+        if file != CONFIG_FILE:  # read_config includes its overrides
             refuse_other_format(case_format, document, findings)
     horizon = read_stages(documents[STAGES_FILE], findings)
     initial_conditions = read_initial_conditions(documents["initial_conditions.json"], findings)

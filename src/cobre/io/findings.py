@@ -58,7 +58,7 @@ class Severity(Enum):
     WARNING = "warning"
 
 
-# Codes: every kind of finding, declared once beside the check that makes it.
+# Codes: every kind of finding, declared once next to its check.
 
 
 class Code:
@@ -224,22 +224,22 @@ class Finding:
 
     @property
     def expected(self) -> str:
-        """A valid value; empty where the remedy contains it."""
+        """A valid value; empty if the remedy contains it."""
         return self.code.expected.format_map(self.facts)
 
     @property
     def remedy(self) -> str:
-        """The remedy; empty where the expected value is enough."""
+        """The remedy; empty if the expected value is enough."""
         return self.code.remedy.format_map(self.facts)
 
     @property
     def advice(self) -> str:
-        """The expected value and the remedy, as messages have them in brackets; empty where there is neither."""
+        """The expected value and the remedy, as messages have them in brackets; empty if there is neither."""
         expected, remedy = self.expected, self.remedy
         return "; ".join(part for part in (f"expected {expected}" if expected else "", remedy) if part)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain values for programs, with the texts that `str` joins."""
+        """Return machine-readable plain values, with the texts that `str` joins."""
         return {
             "code": self.code.name,
             "severity": self.code.severity.value,

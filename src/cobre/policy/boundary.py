@@ -130,7 +130,7 @@ def later_periods(case: Case, policy: ExternalCuts | None) -> tuple[Period, ...]
 def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | None) -> NoiseModel:
     """Extend the noise model to as many inflow lags in the state as the boundary cuts depend on.
 
-    A study whose own inflows have no lags then carries past inflows in its state for the boundary cuts alone; their
+    A study whose own inflows have no lags then carries past inflows in its state only for the boundary cuts; their
     values before the study must be known (`BoundaryMismatchError` otherwise), from the case or from the policy's run.
     """
     if policy is None:
@@ -157,7 +157,7 @@ def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | 
 def with_past(case: Case, past: Sequence[InflowObservation], unread: Sequence[int]) -> Case:
     """Add inflows of the days before the case, for plants that it has no observations of on these days.
 
-    unread: plants whose past nothing depends on. It counts as 0 where it is unknown: a month that the study continues
+    unread: plants whose past nothing depends on. It counts as 0 if it is unknown: a month that the study continues
     must be known of all plants.
     """
     hydro_ids = {one.hydro_id for one in past}
@@ -209,7 +209,7 @@ def apply_boundary_policy(
 
 
 def _periods_of(metadata: PolicyMetadata) -> tuple[Period, ...]:
-    """Return the stages of a policy; empty where the file has no dates. Hours default to those of the calendar."""
+    """Return the stages of a policy; empty if the file has no dates. Hours default to those of the calendar."""
     pairs = tuple(zip(metadata.stage_start_dates, metadata.stage_end_dates, strict=True))
     if any(not start or not end for start, end in pairs[1:]):
         return ()

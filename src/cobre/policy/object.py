@@ -30,12 +30,12 @@ class Policy:
     Slots are in order of (iteration, forward pass).
 
     stage_ids: the stage of each value function (of each node, for a tree).
-    state_names: of the entries of a state, such as `storage:3` (hm3) or `inflow_lag1:3` (m3/s) of plant 3.
-    cuts: by stage. active: by stage, 1 for each cut that cut selection kept, 0 for the others.
-    created, forward_pass: by slot, the iteration (from 1) and the forward pass (from 0) that made a cut.
+    state_names: names of the entries of a state, such as `storage:3` (hm3) or `inflow_lag1:3` (m3/s) of plant 3.
+    cuts: the cuts of each stage. active: for each stage, 1 for each cut that cut selection kept, 0 for the others.
+    created, forward_pass: for each slot, the iteration (from 1) and the forward pass (from 0) of its cut.
     final_lower_bound, final_upper_bound: $, of the last iteration.
-    problem: the digest of the problem that it was trained on; empty where that is not known.
-    risk_measure: the plug-in under which it was trained, in words; empty for the risk measure of the case.
+    problem: the digest of the problem that it was trained on; empty if unknown.
+    risk_measure: the plug-in under which it was trained, as text; empty for the risk measure of the case.
 
     >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
     >>> policy.state_names

@@ -78,7 +78,7 @@ def _metadata(study: PreparedStudy, last: IterationRecord) -> PolicyMetadata:
     by_id, config = {stage.id: stage for stage in study.case.horizon.stages}, study.case.config
     stage_ids = pool_stage_ids(study)
     stages, names = [by_id[stage_id] for stage_id in stage_ids], state_names(study)
-    # Water travels on the axis of block hours, which dates alone do not give.
+    # Water travels on the axis of block hours, which dates do not give.
     hours = {STAGE_HOURS: [stage.hours for stage in stages]} if IN_TRANSIT in map(kind_of, names) else {}
     risk = {RISK_MEASURE: study.risk_plugin} if study.risk_plugin else {}
     return PolicyMetadata(

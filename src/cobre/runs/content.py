@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def logged_run(folder: Path) -> RunView:
-    """Read the event log of a run, without lines that cannot be read; empty when there is no log."""
+    """Read the event log of a run, without lines that cannot be read; empty if there is no log."""
     view, _ = read_view(folder / EVENT_FILE)
     return view
 
@@ -101,7 +101,7 @@ class IncompleteRunError(CobreError):
 
 @dataclass(frozen=True)
 class RunContent:
-    """The results of a run; training or simulation is empty where the run had none.
+    """The results of a run; training or simulation is empty if the run had none.
 
     study: content of study.json. bounds: without times. tables: of the simulation, by name, read in pieces.
     """

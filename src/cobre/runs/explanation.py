@@ -15,7 +15,7 @@ from cobre.runs.trained_case import changed_case
 from cobre.solver.conflict import Conflict, Limit, UnreadableLpError, find_conflict
 from cobre.solver.program import INFEASIBLE, OPTIMAL, UNBOUNDED
 
-# Columns and rows of a stage's LP in words: `turbined[3,0]` is the flow through the turbines of a plant in a block.
+# Columns and rows of a stage's LP: `turbined[3,0]` is the turbined flow of a plant in a block.
 
 _NAME = re.compile(r"(?P<kind>[^\[\]]+)(\[(?P<indices>[\d,]+)\])?$")
 _PLANE = re.compile(r"plane_(\d+)$")
@@ -201,7 +201,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class SavedFailure:
-    """A failed LP as a run saved it: the MPS file and the record beside it."""
+    """A failed LP as a run saved it: the MPS file and its record."""
 
     mps: Path
     facts: dict[str, Any]

@@ -77,7 +77,7 @@ class RunState(StrEnum):
 
     @property
     def words(self) -> str:
-        """The state for people; the cause of a run without an end event is unknown."""
+        """The human-readable state; the cause of a run without an end event is unknown."""
         return "ended unexpectedly" if self is RunState.KILLED else self.value
 
 
@@ -87,7 +87,7 @@ def end_state(
     """Return how a run ended, by its log and its directory; None if it has not ended.
 
     The summary is removed when a run begins and written when it ends: where there is one, the run has ended, even if
-    its log is damaged or missing. is_interrupted: ended from outside, by the log; the summary may say so, too.
+    its log is damaged or missing. is_interrupted: ended from outside, by the log; the summary may have it as well.
     """
     if has_failed:
         return RunState.FAILED

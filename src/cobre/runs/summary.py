@@ -1,4 +1,4 @@
-"""The content of summary.json and of training/convergence.parquet. Light to import, as `study.requests` is."""
+"""The content of summary.json and of training/convergence.parquet. Cheap to import, as `study.requests` is."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -40,12 +40,12 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The result of a run; the simulation's numbers are None when there was none, stop_kind when nothing was trained.
+    """The result of a run; the simulation's numbers are None if there was none, stop_kind when nothing was trained.
 
     traffic_bytes: bytes exchanged between ranks while this run trained, by purpose; traffic_least_bytes: of these, the
     bytes that the method needs however the work is shared.
     is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing.
-    bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
+    bound: the bound of the stopping rule `upper_bound`, as in bound.json.
     policy_cost: $, of the policy, estimated from paths without the effect of the drawn openings, with half of its 95 %
     confidence interval and the number of paths; 0 paths: all of them, exact. None if it is not known.
     gap: from the lower bound to the bound of the rule `upper_bound`, else to the cost of the policy, else to
@@ -54,9 +54,9 @@ class RunSummary:
     simulated_controlled_mean_cost: the mean, controlled for the openings that scenarios drew, with the half width of
     its 95 % confidence interval; None if they are not drawn from the openings.
     simulation_note: where simulated scenarios disagree with it by more than chance explains, and why.
-    lower_bound_is_valid: False where inflows truncated at zero depend on their past, so that the cost-to-go is not
+    lower_bound_is_valid: False if inflows truncated at zero depend on their past, so that the cost-to-go is not
     convex. overstated: $, by how much its cuts were then above it along the paths of the last iteration.
-    verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
+    verdict: on the bounds, as text; verdict_kind: machine-readable. cost_note: set if penalties are most of the cost.
     solver: work of all ranks' solvers, by phase (see `cobre.sddp.iteration_records`).
     """
 
@@ -122,7 +122,7 @@ def bound_history(
 ) -> BoundHistory:
     """Return the bounds of iterations for `core.verdict.verdict`.
 
-    computed, policy_cost: of the final policy; default: those of the last iteration.
+    computed, policy_cost: values of the final policy; default: those of the last iteration.
     """
     last = history[-1] if history else None
     if computed is None and last is not None and last.policy_cost is not None:

@@ -67,7 +67,7 @@ class TableAnswer:
 
 
 def available_tables(folder: Path) -> dict[str, list[str]]:
-    """Return the columns of each table of a run. Raises ResultsError where there are none."""
+    """Return the columns of each table of a run. Raises ResultsError if there are none."""
     folders = [name for name in (TRAINING, SIMULATION) if (folder / name / MANIFEST_FILE).exists()] or [SIMULATION]
     return {table: columns for name in folders for table, columns in _entries(folder / name).items()}
 

@@ -27,7 +27,7 @@ class TrainedCase:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def changes(self, case: Path | None) -> list[str]:
-        """Return the files of a case directory that have changed; empty where that is unknown."""
+        """Return the files of a case directory that have changed; empty if unknown."""
         digests = {} if case is None else file_digests(case)
         return differing_files(self.files, digests) if self.files and digests else []
 

@@ -49,7 +49,7 @@ def train(
     """Train a policy by SDDP. Bounds and cuts are the same to the last bit for all workers, backends and threads.
 
     case: the directory of a case, or a case in memory (`cobre.load_case`). It is checked before training starts.
-    num_workers: processes that share the work; None: this process alone, with its threads. In a process that mpiexec
+    num_workers: processes that share the work; None: only this process, with its threads. In a process that mpiexec
     or `COBRE_TCP_*` variables make a rank, it is one of the ranks, and every rank gets the result.
     backend: how workers communicate: local, shm, tcp, mpi or auto. auto: that of COBRE_COMM_BACKEND; otherwise
     that of mpiexec, srun or the COBRE_TCP_* or COBRE_SHM_* variables that started this process; otherwise shm, or local
@@ -58,7 +58,7 @@ def train(
     comm: a communicator of the caller's, in place of `backend` and `num_workers`: one of `cobre.comm`, or an
     `mpi4py.MPI.Intracomm`. All of its ranks make this call, and get the result. It is never closed here; an exception
     reaches its other ranks as `AbortedError` (`Communicator.give_up`).
-    threads: of the LP solver in each worker; None: an equal share of the cores, or one where others started the ranks.
+    threads: of the LP solver in each worker; None: an equal share of the cores, or one if others started the ranks.
     iterations: their number, in place of the stopping rules of the case.
     config_overrides: settings by dotted name, such as `{"training.tree_seed": 7}`; for directories only.
     progress_callback: called with a `ProgressEvent` for every iteration of every worker; an exception that it raises

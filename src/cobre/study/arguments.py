@@ -94,7 +94,7 @@ def training_request(
     return TrainingRequest(
         checkpoints=None if checkpoints is None else Path(checkpoints),
         checkpoint_every=every,
-        checkpoint_seconds=math.inf,  # by the number of iterations alone
+        checkpoint_seconds=math.inf,  # by the number of iterations only
         resume=resume,
         warm_start=Path(warm_start) if isinstance(warm_start, str) else warm_start,
         time_limit_s=checked_seconds("time_limit_s", time_limit_s),

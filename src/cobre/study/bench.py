@@ -86,7 +86,7 @@ class Benchmark:
     bound_s: float
     cpu_s: float
     bytes_per_cut: int = 0  # of one cut of every stage
-    bytes_per_state: int = 0  # of one state visited at every stage; 0 where neither selection nor an export reads them
+    bytes_per_state: int = 0  # of one state visited at every stage; 0 if neither selection nor an export reads them
     state_window: int | None = None  # latest iterations whose states are kept; None: all
     blocks: int = 1  # parts of a trial point's openings that cores share
     bound_chain: int = OPENINGS_PER_CHAIN  # openings that one core solves for the lower bound, one after the other

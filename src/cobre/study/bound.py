@@ -1,4 +1,4 @@
-"""Upper bounds of a policy, valid under a risk measure, too, for `cobre bound` and `cobre.bound`."""
+"""Upper bounds of a policy, valid also under a risk measure, for `cobre bound` and `cobre.bound`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +57,7 @@ class CaseChangedError(PolicyIncompatibleError):
 class PolicyBound:
     """An upper bound of a policy. is_risk_averse: of its nested risk, not of its expected cost.
 
-    notes: restrictions of its validity. lower_bound_is_valid: False where the cost-to-go is not convex, so that the
+    notes: restrictions of its validity. lower_bound_is_valid: False if the cost-to-go is not convex, so that the
     lower bound may be above the cost of the policy.
     """
 
@@ -175,7 +175,7 @@ def bound(
     max_nodes: the largest tree that is enumerated. seed: of the sampled paths.
     num_workers, backend, comm, threads: as in `train`.
 
-    Raises NothingToBoundError where case or policy is missing, CaseChangedError for a policy of another problem,
+    Raises NothingToBoundError if case or policy is missing, CaseChangedError for a policy of another problem,
     ValueError for a wrong argument, and InvalidCaseError, StageFailedError, BackendError and WorkerError as `train`.
 
     >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
@@ -212,7 +212,7 @@ def bound_request(
 ) -> BoundRequest:
     """Locate case and policy; raises `NothingToBoundError` when one of them is missing.
 
-    moved_to: the present directory of the case of the run. Overrides of the run apply here, too.
+    moved_to: the present directory of the case of the run. Overrides of the run apply here as well.
     """
     located, stored, output = _case_and_policy(case, policy, moved_to)
     trained = case_of_policy(stored)

@@ -90,7 +90,7 @@ def _amounts(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str]) 
 
 
 def _worst(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str], case: Case | None) -> str:
-    """Name the plant or bus with the largest amount, and its share where others have some, too."""
+    """Name the plant or bus with the largest amount, and its share if others have some."""
     sums = _amounts(pieces, entity, amounts)
     worst = max(sums, key=lambda id_: sums[id_])
     total = sum_in_order(sums.values())

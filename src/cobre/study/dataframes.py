@@ -1,4 +1,4 @@
-"""Tables of results for the libraries that people analyse with: pandas, polars and xarray, all of them optional."""
+"""Tables of results for data analysis libraries: pandas, polars and xarray, all of them optional."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -15,15 +15,15 @@ STAGE_START = "stage_start"
 INDEX = ("scenario_id", "stage_id", "block_id", "iteration")
 
 
-def with_names(table: "pa.Table", facts: Mapping[str, Any]) -> "pa.Table":
-    """Add the names of entities and the dates of stages beside their ids.
+def with_names(table: "pa.Table", record: Mapping[str, Any]) -> "pa.Table":
+    """Add the names of entities and the dates of stages next to their ids.
 
-    `hydro_name` follows `hydro_id`, `stage_start` follows `stage_id`. facts: as in study.json; ids that they do not
-    name stay alone.
+    `hydro_name` follows `hydro_id`, `stage_start` follows `stage_id`. record: as in study.json; ids without a
+    name are left unlabelled.
     """
     import pyarrow as pa
 
-    for column, (name, values) in _labels(table, facts).items():
+    for column, (name, values) in _labels(table, record).items():
         ids = table[column].combine_chunks() if table.num_rows else pa.array([], table[column].type)
         ids_with_names = pa.array(list(values), ids.type)
         positions, texts = _index_in(ids, ids_with_names), pa.array(values.values())
@@ -42,11 +42,11 @@ def _index_in(ids: "pa.Array", ids_with_names: "pa.Array") -> "pa.Array":
     return pc.index_in(ids, value_set=ids_with_names)
 
 
-def _labels(table: "pa.Table", facts: Mapping[str, Any]) -> dict[str, tuple[str, dict[int, Any]]]:
+def _labels(table: "pa.Table", record: Mapping[str, Any]) -> dict[str, tuple[str, dict[int, Any]]]:
     """Return, by column of ids, the name of its label column and the label of each id."""
     from cobre.report.study_record import StudyRecord, kind_of
 
-    study = StudyRecord(facts)
+    study = StudyRecord(record)
     labels: dict[str, tuple[str, dict[int, Any]]] = {}
     for column in table.column_names:
         if (kind := kind_of(column)) is not None and (entities := study.entities(kind)):
@@ -68,10 +68,10 @@ def as_polars(table: "pa.Table") -> Any:
     return library("polars").from_arrow(table)
 
 
-def as_xarray(table: "pa.Table", facts: Mapping[str, Any] | None = None) -> Any:
+def as_xarray(table: "pa.Table", record: Mapping[str, Any] | None = None) -> Any:
     """Convert to an xarray Dataset, whose dimensions are the table's ids: scenario_id, stage_id, block_id, hydro_id.
 
-    Cells without a row are NaN. An id without any value, such as the block of costs, is no dimension. facts: as in
+    Cells without a row are NaN. An id without any value, such as the block of costs, is not a dimension. record: as in
     study.json; names of entities and dates of stages are coordinates along their ids.
     """
     xarray = library("xarray", "[netcdf]")
@@ -82,7 +82,7 @@ def as_xarray(table: "pa.Table", facts: Mapping[str, Any] | None = None) -> Any:
     if not frame.index.is_unique:
         raise ValueError("several rows have the same ids, so this table cannot be an array")
     dataset = xarray.Dataset.from_dataframe(frame)
-    labels = {column: label for column, label in _labels(table, facts or {}).items() if column in dataset.dims}
+    labels = {column: label for column, label in _labels(table, record or {}).items() if column in dataset.dims}
     return dataset.assign_coords(
         {name: (column, _labels_along(dataset[column].values, values)) for column, (name, values) in labels.items()}
     )

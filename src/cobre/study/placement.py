@@ -144,7 +144,7 @@ def choose_placement(
         reason = ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK
         return Placement.of(joined.value, None, threads, reason)
     if kind is BackendKind.MPI:
-        require_installed(kind, installed_backends())  # a launcher alone would not help
+        require_installed(kind, installed_backends())  # a launcher without mpi4py would not help
         raise BackendNotAvailableError("mpi", _how_to_start_mpi(num_workers or usable_cores(), environ))
     is_alone = kind is BackendKind.LOCAL or (kind is BackendKind.AUTO and threads_suffice)
     size = num_workers or (1 if is_alone else usable_cores())

@@ -24,10 +24,10 @@ DEFAULT_CHECKPOINT_SECONDS = 300.0
 class CaseRequest:
     """A case, in memory or in a directory.
 
-    threads: of the LP solver of each rank.
+    threads: number of threads of the LP solver of each rank.
     config: config.json of a case directory, if already read (`unchecked_config.with_config_document`).
     use_cache: whether the prepared study may come from the cache, and go there.
-    plugins: objects of the caller; None: those that config.json names.
+    plugins: custom objects; None: those that config.json names.
     """
 
     case: "Case | Path"
@@ -43,7 +43,7 @@ class TrainingRequest:
     """Options of training: starting point, checkpoints and limits.
 
     checkpoints: their folder; None: none are written.
-    checkpoint_every: iterations between two checkpoints; 0: only after the last iteration; None: as the case says, or
+    checkpoint_every: iterations between two checkpoints; 0: only after the last iteration; None: that of the case, or
     DEFAULT_CHECKPOINT_INTERVAL.
     checkpoint_seconds: longest time between two checkpoints; None: DEFAULT_CHECKPOINT_SECONDS.
     keep_checkpoints: number of the newest checkpoints that are kept.

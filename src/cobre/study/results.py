@@ -31,7 +31,7 @@ class ProgressEvent:
     lower_bound, upper_bound, half_width: $; the upper bound is the mean of the sampled paths. policy_cost: $, with the
     half-width of its 95 % confidence interval; None if unknown. gap: from the lower bound to the cost of the policy,
     else to the upper bound, relative to the lower bound; None under a risk measure where only that mean is known.
-    cuts: of each stage, inactive ones included. elapsed_s: since training began. busy_s, waiting_s: of this worker in
+    cuts: per stage, inactive ones included. elapsed_s: since training began. busy_s, waiting_s: of this worker in
     this iteration.
     """
 

@@ -38,7 +38,7 @@ def run_study(
     emit: EventListener,
     on_ready: Callable[[PreparedStudy], None] = lambda _: None,
 ) -> RunSummary:
-    """Prepare, train, simulate and write; rank 0 alone writes, and results appear whole or not at all.
+    """Prepare, train, simulate and write; only rank 0 writes, and results appear whole or not at all.
 
     on_ready: called with the prepared study, on every rank.
     """

@@ -1,6 +1,6 @@
 """study.json: what a reader of results needs to know without the case: names, dates, settings, versions.
 
-`cobre.report.study_record` reads it. `cobre.system_map` draws a case from the same facts.
+`cobre.report.study_record` reads it. `cobre.system_map` draws a case from the same values.
 """
 
 import math
@@ -143,7 +143,7 @@ def study_record(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
 
 
 def _method(case: Case) -> dict[str, Any]:
-    """Return what defines the problem beside config.json: openings, risk measure and discount, by ranges of stages."""
+    """Return what defines the problem besides config.json: openings, risk measure and discount, by ranges of stages."""
     stages = case.horizon.stages
     return {
         "annual_discount_rate": case.horizon.policy_graph.annual_discount_rate,

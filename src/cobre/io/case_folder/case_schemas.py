@@ -1,6 +1,6 @@
 """JSON Schemas of the files of a case, generated from the records that decode them.
 
-They hold for both formats. What only one of them has says so: in words (`description`) and for programs (`x-format`,
+They hold for both formats. Features of one format are marked in the `description` and machine-readably (`x-format`,
 a format or, where values are meant, an object of values and their format).
 """
 

@@ -103,7 +103,7 @@ def _wrong_leaf(key: str, value: Any) -> WrongLeaf | None:
 
 
 def _leaves(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Yield values that are no objects or arrays, with their paths: a list of them takes a hundred times the file."""
+    """Yield values other than objects and arrays, with their paths: a list of them takes a hundred times the file."""
     if isinstance(node, dict):
         for key, value in node.items():
             yield from _leaves(value, (*path, key))

@@ -347,7 +347,7 @@ def _advice_on_unknown(file: str, path: tuple[str | int, ...], name: str, record
 
 
 def _nearest(name: str, names: tuple[str, ...]) -> str | None:
-    from difflib import get_close_matches  # noqa: PLC0415  (for errors alone)
+    from difflib import get_close_matches  # noqa: PLC0415  (only for errors)
 
     return next(iter(get_close_matches(name, names, n=1, cutoff=0.75)), None)
 

@@ -126,7 +126,7 @@ def _decoded(document: Document | None, findings: Findings) -> Config | None:
 
 
 def _check_replaced_rules(document: Document, overrides: Mapping[str, object], findings: Findings) -> None:
-    """Check the stopping rules that an override replaces, too: the next run may use them."""
+    """Also check the stopping rules that an override replaces: the next run may use them."""
     rules = "training.stopping_rules"
     training = document.content.get("training") if isinstance(document.content, dict) else None
     if rules not in overrides or not isinstance(training, dict) or "stopping_rules" not in training:

@@ -96,7 +96,7 @@ def name_overrides(overrides: Mapping[str, object], findings: Findings, start: i
         for name in overrides if finding.file == CONFIG_FILE else ():
             if path == name or path.startswith((f"{name}.", f"{name}[")) or name == about:
                 return replace(finding, override=name)
-            # Another method or type may not have the fields that the file gives beside it.
+            # Another method or type may not have the fields that the file has.
             parent, _, key = name.rpartition(".")
             if parent and key in KINDS and path.startswith(f"{parent}.") and "advice" in finding.facts:
                 advice = f"set {parent} as a whole, such as {json.dumps({key: _with_lists(overrides[name])})}"

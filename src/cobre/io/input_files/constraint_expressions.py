@@ -285,7 +285,7 @@ def parse_expression(text: str, references: Mapping[str, LinearForm]) -> LinearF
 
 
 def parse_number(text: str, references: Mapping[str, LinearForm]) -> tuple[Coefficient, ...]:
-    """Parse arithmetic over numbers and parameters alone, such as `(@a + 2) / @b`. Raises ExpressionError."""
+    """Parse arithmetic over numbers and parameters only, such as `(@a + 2) / @b`. Raises ExpressionError."""
     form = parse_expression(text, references)
     if form.terms:
         variable = f"{form.terms[0].variable}({form.terms[0].entity_id})"
@@ -470,7 +470,7 @@ def _refuse_argument(token: Token, variable: str, argument: str, *, is_allowed: 
 
 
 def _suggestion(name: str, names: Mapping[str, object]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415  (for errors alone)
+    from difflib import get_close_matches  # noqa: PLC0415  (only for errors)
 
     near = get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -95,7 +95,7 @@ class StageRecord:
     annual_discount_rate_override: instead of the rate of the policy graph.
     risk_measure: weighs the openings of the next stage.
     sampling_method: how openings are drawn.
-    state_variables: null: storages alone.
+    state_variables: null: storages only.
     """
 
     id: int

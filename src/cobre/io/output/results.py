@@ -249,7 +249,7 @@ def write_results(folder: Path, tables: ResultTables, manifest: Mapping[str, Any
 
     All tables are written before the first gets its name. An old manifest is removed first and the new one is written
     last: without a manifest, results are incomplete. Tables of an earlier manifest that are not written again are
-    removed; other files in the directory are left alone. Raises WriteError.
+    removed; other files in the directory are kept. Raises WriteError.
     """
     for name in tables:
         if not _NAME.fullmatch(name):

@@ -1,4 +1,4 @@
-"""The record of the study that a policy was trained for: study.json of a run of ours, beside its policy.
+"""The record of the study that a policy was trained for: study.json of a Cobre run, next to its policy.
 
 Converters number plants by their position in a deck, so that hydro 100 of a monthly deck is another plant in the weekly
 one. The record has the names of plants. Where these show that two studies number their plants differently, states of
@@ -17,7 +17,7 @@ from cobre.core.hydro import Hydro
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
 
-RUN_RECORD = "study.json"  # beside a policy, or in the folder above
+RUN_RECORD = "study.json"  # next to a policy, or in the folder above
 
 
 @dataclass(frozen=True, slots=True)

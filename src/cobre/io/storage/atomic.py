@@ -1,6 +1,6 @@
 """Atomic writing: a name holds either the complete new content or what it held before.
 
-Everything is written under a temporary name beside its target (`.name.1f2e3d4c.partial`), flushed to the disk, and
+Everything is written under a temporary name next to its target (`.name.1f2e3d4c.partial`), flushed to the disk, and
 then renamed. After a failure the temporary file is removed; one that a killed process left is never read as a result,
 and `remove_leftovers` removes it. No symbolic link is followed below a directory of `io.storage.confined`.
 """
@@ -178,7 +178,7 @@ def _refuse_occupied(path: Path) -> None:
 
 
 def flush_tree(folder: Path) -> None:
-    """Flush all files and directories of a tree: a name is durable only when its directory is flushed, too."""
+    """Flush all files and directories of a tree: a name is durable only once its directory is flushed."""
     for entry in sorted(folder.rglob("*")):
         if entry.is_dir():
             _flush_directory(entry)

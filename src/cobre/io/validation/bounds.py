@@ -109,7 +109,7 @@ DIMENSION_RULES: tuple[Rule, ...] = (
     blocks_of_overrides,
 )
 
-# Bounds beside the limits that entities declare.
+# Bounds compared with the limits that entities declare.
 
 BOUNDS_CROSSED = error_code(
     "bounds-crossed",

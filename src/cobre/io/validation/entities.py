@@ -308,7 +308,7 @@ def _costs_of_entities(case: Case) -> Iterator[tuple[str, Subject, str, float]]:
 
 @rule(iterated=[OVERRIDES[name] for name in PRICE_TABLES])
 def costs_of_stages(case: Case, findings: Findings) -> None:
-    """Require costs of single stages above 0, or at least 0 where they may be 0."""
+    """Require costs of single stages above 0, or at least 0 if they may be 0."""
     for name in PRICE_TABLES:
         table, form = getattr(case.overrides, name), OVERRIDE_TABLES[name]
         if table is None:

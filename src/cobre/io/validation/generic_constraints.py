@@ -110,7 +110,7 @@ def parameters_cover_stages(case: Case, findings: Findings) -> None:
 
 
 def _missing(parameter: Parameter, horizon: tuple[Stage, ...]) -> str:
-    """Name stages, seasons or the first block without a value; empty where none lacks one."""
+    """Name stages, seasons or the first block without a value; empty if none lacks one."""
     if parameter.kind == "per_stage":
         lacking = [stage.id for stage in horizon if stage.id not in parameter.values]
         return str(stages(lacking)) if lacking else ""

@@ -229,7 +229,7 @@ def sizes_of_sobol_sets(case: Case, findings: Findings) -> None:
             findings.add(SOBOL_SET_SIZE, STAGES, about("stage", stage.id), "num_openings", value=count)
 
 
-# Hours, seasons and factors beside the calendar.
+# Hours, seasons and factors compared with the calendar.
 
 TOO_MANY_HOURS = error_code(
     "hours-beyond-the-dates",
@@ -289,7 +289,7 @@ def _hours(stage: Stage) -> dict[str, float | date]:
 
 
 def _calendar_hours(stage: Dated) -> float:
-    """Return the hours of the dates; 0 where they are wrong, which is reported by the rule on dates."""
+    """Return the hours of the dates; 0 if they are wrong, which is reported by the rule on dates."""
     return max(0.0, HOURS_PER_DAY * (stage.end_date - stage.start_date).days)
 
 

@@ -1,4 +1,4 @@
-"""config.json beside the rest of the case: stopping rules, the boundary policy, sources of scenarios."""
+"""config.json compared with the rest of the case: stopping rules, the boundary policy, sources of scenarios."""
 
 from pathlib import Path
 

@@ -119,7 +119,7 @@ def require_apart_from_case(request: RunRequest) -> None:
 def require_no_training(output: Path) -> None:
     """Raise OutputHoldsRunError if a simulation of a stored policy would be written where a policy was trained.
 
-    Overwriting is no remedy: it would leave the trained policy with log and summary of another run.
+    Overwriting would not help: it would leave the trained policy with log and summary of another run.
     """
     if (output / TRAINING / MANIFEST_FILE).exists():
         raise OutputHoldsRunError(

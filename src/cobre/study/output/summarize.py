@@ -129,7 +129,7 @@ MIN_COMPARED = 30
 def _simulation_note(ready: ReadyStudy, summary: RunSummary, simulation: SimulationResult) -> str | None:
     """Explain why the simulated mean differs from the cost of the policy; None if chance explains it.
 
-    None under a risk measure, too, where the two are different quantities.
+    None under a risk measure, where the two are different quantities.
     """
     cost, half_width, mean = summary.policy_cost, summary.policy_cost_half_width, simulation.mean_cost
     if cost is None or half_width is None or not ready.study.problem.is_risk_neutral:

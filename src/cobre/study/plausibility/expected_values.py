@@ -13,8 +13,8 @@ from cobre.stochastic.model import NoiseModel
 class Expected:
     """T stages, B buses, J thermals, N hydros, G unit groups, L lines. Powers are averages over the blocks of a stage.
 
-    capacity_mw: of all that feeds a bus, non-controllable sources with their mean availability.
-    must_run_mw: thermal minima and the minima of import contracts. inflow_m3s: natural, of the plant alone.
+    capacity_mw: total capacity feeding a bus, non-controllable sources with their mean availability.
+    must_run_mw: thermal minima and the minima of import contracts. inflow_m3s: natural, incremental.
     """
 
     study: ResolvedStudy

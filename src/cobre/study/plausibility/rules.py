@@ -153,7 +153,7 @@ def finding_of_note(note: NoiseNote) -> Finding:
     return Finding(code, note.file, label(note.where), "", {"text": note.text})
 
 
-# Capacity beside load, for the system and for each bus: what cannot be served, and what must run without a load.
+# Capacity compared with load, for the system and for each bus: what cannot be served, and what must run without a load.
 
 LOADS = SCENARIO_TABLES["load_seasonal_stats"].file
 TOLERANCE = 1e-6  # relative: sums of megawatts
@@ -199,7 +199,7 @@ def minima_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
 
 
 def _largest_minimum(case: Case, expected: Expected, bus: int, stage: int) -> str:
-    """Return a clause that names the thermal plant with the largest minimum at a bus; empty where there is none."""
+    """Return a clause that names the thermal plant with the largest minimum at a bus; empty if there is none."""
     at_bus = np.flatnonzero(expected.topology.thermal_bus == bus)
     if at_bus.size == 0:
         return ""
@@ -313,7 +313,7 @@ def _prices(case: Case, expected: Expected) -> Iterator[tuple[float, str]]:
 
 PRICE_RULES = (deficit_above_plants, minimum_generation_above_plants, range_of_prices)
 
-# Inflows beside turbines and limits: wrong units, means below zero, minimums that no water can meet.
+# Inflows compared with turbines and limits: wrong units, means below zero, minimums that no water can meet.
 
 INFLOWS = SCENARIO_TABLES["inflow_seasonal_stats"].file
 HISTORY = SCENARIO_TABLES["inflow_history"].file
@@ -337,7 +337,7 @@ def inflows_beside_turbines(case: Case, expected: Expected, findings: Findings) 
 
 
 def inflows_below_zero(case: Case, expected: Expected, findings: Findings) -> None:
-    """Warn of a river whose mean flow is below zero; a plant alone may lose water."""
+    """Warn of a river whose mean flow is below zero; a single plant may lose water."""
     mean = _mean(expected, expected.inflow_m3s)
     river = _accumulated(expected.topology.downstream, mean)
     fed = _fed_from_elsewhere(expected)

@@ -41,7 +41,7 @@ class ReadyStudy:
     folder: the directory of its case; None for a case in memory.
     shared_bytes: memory that the ranks of a node share; saved_bytes: what sharing saves.
     cache: the entry to save the study to; None: no cache, or the study came from it.
-    plugins: of the caller, or of config.json.
+    plugins: those of the caller, or of config.json.
     known_digest: the digest of the case, where the cache had it.
     """
 
@@ -156,7 +156,7 @@ def _load_or_build(
 def with_plugins(study: PreparedStudy, plugins: Plugins) -> PreparedStudy:
     """Return the study with the risk measure and the samplers of a user.
 
-    Raises PluginError where it cannot be used with them: the rule `simulation` compares means, and the paths of a tree
+    Raises PluginError if it cannot be used with them: the rule `simulation` compares means, and the paths of a tree
     are not drawn.
     """
     problem, noise = study.problem, study.noise

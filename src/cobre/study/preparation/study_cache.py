@@ -46,7 +46,7 @@ FORMAT = 3
 class CachedStudy:
     """A prepared study with its warnings and digests. key: that of the entry, because files can be renamed.
 
-    case_digest: as in the fingerprint.
+    case_digest: the digest of the case in its fingerprint.
     """
 
     key: str

@@ -45,7 +45,7 @@ def simulate_rank(
 ) -> SimulationResult | None:
     """Prepare the case and simulate a policy; return the result on rank 0, or on all ranks.
 
-    The tables are on rank 0 alone. scenarios: their number; None: as the case says.
+    Only rank 0 has the tables. scenarios: their number; None: that of the case.
     """
     ready = prepare_on_ranks(comm, case, emit)
     shared = share_policy(comm, policy)

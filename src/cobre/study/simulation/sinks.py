@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 ROWS_PER_DIGEST = 4 * ROWS_PER_GROUP  # in memory at once, of one column
-SECONDS_PER_SEGMENT = 120.0  # what a simulation that is killed loses at most, beside the scenarios it was at
+SECONDS_PER_SEGMENT = 120.0  # lost at most if a simulation is killed, besides the scenarios in progress
 
 
 class RowDigest:

@@ -38,8 +38,6 @@ from cobre.solver.batches import Bases
 from cobre.study.preparation.fingerprint import Fingerprint
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_SECONDS, TrainingRequest
 
-# Files that only rank 0 reads: small arrays are broadcast whole, large ones in pieces, to ranks that need them.
-
 
 def share_bytes(comm: Communicator, content: bytes, label: str) -> memoryview:
     """Broadcast rank 0's bytes. Collective."""
@@ -90,7 +88,7 @@ SUFFIX = ".ckpt"
 _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts", "cuts_active")
-_CHANCES = "chances_of_openings"  # by stage; only where paths are drawn by the weights of the risk measure
+_CHANCES = "chances_of_openings"  # by stage; only if paths are drawn by the weights of the risk measure
 _FIRST_STAGE_ENDS = "history_first_stage_ends"  # of the latest iterations; only where a stopping rule reads them
 _STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
 _BOUND_BASES, _BOUND_CUTS = "bound_bases", "bound_basis_cuts"  # by opening; only of a large first stage
@@ -122,7 +120,7 @@ class Checkpoint:
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """Return the paths of all checkpoints in a folder, the newest first; empty where there is no folder."""
+    """Return the paths of all checkpoints in a folder, the newest first; empty if there is no folder."""
     names = [path for path in folder.glob(f"*{SUFFIX}") if _NAME.fullmatch(path.name)] if folder.is_dir() else []
     return sorted(names, key=iteration_of, reverse=True)
 
@@ -164,7 +162,7 @@ def read_checkpoint(comm: Communicator, file: ArrayFile | None) -> Checkpoint | 
         fingerprint, history = Fingerprint(**outline["facts"]["fingerprint"]), _history(arrays)
     except (KeyError, TypeError) as error:
         large.close()
-        raise CheckpointError(f"{path} is no checkpoint of a training run: {error!r}") from error
+        raise CheckpointError(f"{path} is not a checkpoint of a training run: {error!r}") from error
     return Checkpoint(path, fingerprint, history, arrays, large)
 
 
@@ -178,7 +176,7 @@ def _outline(file: ArrayFile) -> bytes:
 def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: Callable[[], str] = lambda: "") -> None:
     """Raise CheckpointError unless the checkpoint has this fingerprint.
 
-    changes: called where the case differs; returns the changed files of the case in words, empty if unknown.
+    changes: called if the case differs; describes the changed files of the case, empty if unknown.
     """
     if differences := fingerprint.differences(checkpoint.fingerprint):
         if fingerprint.case != checkpoint.fingerprint.case and (words := changes()):
@@ -240,7 +238,7 @@ def _visited(visited: VisitedStates) -> StreamedArray:
 def restore(state: TrainingState, checkpoint: Checkpoint, forward_passes: int) -> None:
     """Restore cuts, bases and visited states from a checkpoint, and close its file; the pool must be empty.
 
-    forward_passes: of an iteration.
+    forward_passes: their number in an iteration.
     """
     with closing(checkpoint.large):
         _restore(state, checkpoint, forward_passes)
@@ -263,7 +261,7 @@ def _restore(state: TrainingState, checkpoint: Checkpoint, forward_passes: int) 
 
 
 def restore_cuts(pool: CutPool, checkpoint: Checkpoint, count: int) -> None:
-    """Fill an empty pool, with the coefficients of one stage at a time in memory beside it. Collective."""
+    """Fill an empty pool, with the coefficients of only one stage at a time in memory. Collective."""
     large, stages, intercepts = checkpoint.large, range(pool.num_stages), checkpoint.arrays["intercepts"]
     shape = (pool.num_stages, count, pool.dimension)
     if large.shapes[_COEFFICIENTS] != shape:
@@ -339,8 +337,6 @@ def with_policy_costs(history: Sequence[IterationRecord], *, is_estimate: bool) 
         for number, record in enumerate(history)
     )
 
-
-# When checkpoints are due, and how they are written while training goes on.
 
 NEVER = 10**9  # iterations; a checkpoint follows the last one in any case
 

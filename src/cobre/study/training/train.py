@@ -107,7 +107,7 @@ class TrainedStudy:
     """A trained policy, in the pool of its training context, with the history of the run.
 
     is_dropped: an iteration was dropped, so that ranks may be gone: no more collectives.
-    policy_cost: of the final policy where paths for it were affordable, else of the last iterations.
+    policy_cost: cost of the final policy if sampling it was affordable, else of the last iterations.
     """
 
     ready: ReadyStudy
@@ -203,7 +203,7 @@ def train_study(
 ) -> TrainedStudy:
     """Train on all ranks, from the starting point of a request, until a stopping rule or a stop request ends it.
 
-    stop: of the caller; None: signals and the time limit of the request. on_start: called as soon as training cannot be
+    stop: by default signals and the time limit of the request. on_start: called as soon as training cannot be
     refused any more. save: called with the result, in place of saving the prepared study to the cache; a signal waits
     for it, unless it is the third.
     """
