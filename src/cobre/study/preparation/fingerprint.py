@@ -13,6 +13,7 @@ from cobre.comm import Communicator
 from cobre.core.case import Case
 from cobre.core.file_names import CONFIG_FILE
 from cobre.errors import CobreError
+from cobre.io.case_folder.case_files import FOLDERS
 from cobre.records import dataclass
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.plugins.user_plugins import NO_PLUGINS, Plugins
@@ -22,7 +23,6 @@ from cobre.stochastic.sampling import NoiseSampler
 from cobre.study.preparation.study_solver import max_dense_rows
 from cobre.study.requests import CaseRequest
 
-_FOLDERS = ("", "system", "scenarios", "constraints")
 _SUFFIXES = (".json", ".parquet")
 
 
@@ -34,7 +34,7 @@ def feed_bytes(digest: Any, content: bytes) -> None:
 
 def input_files(folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield all files of a case except config.json, unknown ones included: they give warnings."""
-    for name in _FOLDERS:
+    for name in ("", *FOLDERS):
         directory = folder / name
         if directory.is_dir():
             paths = sorted(path for path in directory.iterdir() if path.suffix in _SUFFIXES)
