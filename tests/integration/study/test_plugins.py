@@ -319,7 +319,10 @@ class WithGenerator(Weights):
 @pytest.mark.parametrize(
     ("plugin", "words"),
     [
-        ({"risk_measure": NoPluginMethods()}, "risk_measure: expected a subclass of cobre.RiskMeasure, got .* Nothing"),
+        (
+            {"risk_measure": NoPluginMethods()},
+            "risk_measure: expected a subclass of cobre.RiskMeasure, got .* NoPluginMethods",
+        ),
         ({"risk_measure": Weights}, r"risk_measure: expected an object, got the class Weights: write Weights\(\)"),
         ({"risk_measure": WithGenerator()}, "risk_measure: the field `kind` of WithGenerator is .* Generator"),
         ({"stopping_rules": [NoPluginMethods()]}, "stopping_rules: expected a subclass of cobre.StoppingRule"),
