@@ -321,7 +321,7 @@ class WithGenerator(Weights):
     [
         (
             {"risk_measure": NoPluginMethods()},
-            "risk_measure: expected a subclass of cobre.RiskMeasure, got .* NoPluginMethods",
+            "expected a subclass of cobre.RiskMeasure, got .* NoPluginMethods",
         ),
         ({"risk_measure": Weights}, r"risk_measure: expected an object, got the class Weights: write Weights\(\)"),
         ({"risk_measure": WithGenerator()}, "risk_measure: the field `kind` of WithGenerator is .* Generator"),
@@ -332,7 +332,7 @@ class WithGenerator(Weights):
         ),
         ({"stopping_rules": 3}, "stopping_rules: expected a list of StoppingRule, got an object of type int"),
         ({"cut_selection": NoPluginMethods()}, "cut_selection: expected a subclass of cobre.CutSelection"),
-        ({"sampler": NoPluginMethods()}, "sampler: an object of type Nothing has no sample"),
+        ({"sampler": NoPluginMethods()}, "sampler: an object of type NoPluginMethods has no sample"),
     ],
 )
 def test_objects_without_plugin_interface_raise_early(plugin, words):
