@@ -342,7 +342,7 @@ CASE_FEATURES = (level1, lml1, dynamic, other_order, in_memory)
 """How the case is given and trained; in this order, the last ones change its form."""
 
 
-def drawn(seed: int):
+def draw_system(seed: int):
     """Draw the system of a seed; return it, the names of its features, and the features that change its files."""
     draw = random.Random(seed)
     while True:
@@ -363,7 +363,7 @@ def distance(bound: float, best: float) -> float:
 
 def check(seed: int) -> tuple[list[str], str]:
     """Train the system of a seed; return the names of its features, and the error or ""."""
-    system, names, later, draw = drawn(seed)
+    system, names, later, draw = draw_system(seed)
     best = optimum(system)
     folder = Path(tempfile.mkdtemp())
     try:
@@ -398,7 +398,7 @@ def main() -> int:
         try:
             names, problem = check(seed)
         except Exception:  # noqa: BLE001 - a crash is a finding like any other
-            names, problem = drawn(seed)[1], traceback.format_exc()
+            names, problem = draw_system(seed)[1], traceback.format_exc()
         counts.update(names)
         if problem:
             failures.append(seed)

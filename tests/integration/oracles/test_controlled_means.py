@@ -29,9 +29,9 @@ def exact_mean(case, policy):
     hydros = result.to_pandas("hydros")
     inflow = hydros[hydros["hydro_id"] == 0].groupby(["scenario_id", "stage_id"])["incremental_inflow_m3s"].first()
     paths = inflow.round(6).unstack().itertuples(index=False, name=None)
-    found = dict(zip(paths, result.scenario_costs, strict=True))
-    assert len(found) == 4**4
-    return float(np.mean(list(found.values())))
+    by_key = dict(zip(paths, result.scenario_costs, strict=True))
+    assert len(by_key) == 4**4
+    return float(np.mean(list(by_key.values())))
 
 
 def test_risk_neutral_controlled_mean_is_narrow_and_covers_exact_mean(tmp_path):
@@ -75,11 +75,11 @@ def test_predictions_have_mean_zero_for_any_costs():
     future[-1] = 0.0
     total = generator.lognormal(size=(stages, scenarios)) + future
     costs = (total - future).sum(axis=0)
-    found = controlled_costs(costs, total, future, drawn, [count] * stages)
-    mean, half_width = controlled_mean(found)
+    controlled = controlled_costs(costs, total, future, drawn, [count] * stages)
+    mean, half_width = controlled_mean(controlled)
     assert abs(mean - costs.mean()) < 0.3 * half_width
-    assert found.std() < 1.05 * costs.std()
-    assert not is_sharper(found, costs)
+    assert controlled.std() < 1.05 * costs.std()
+    assert not is_sharper(controlled, costs)
 
 
 def test_controlled_mean_without_narrower_interval_is_omitted():
@@ -89,8 +89,8 @@ def test_controlled_mean_without_narrower_interval_is_omitted():
     drawn = generator.integers(0, count, scenarios)
     for size, is_narrower in ((0.1, True), (30.0, False)):
         costs = 100.0 + 10.0 * drawn + size * generator.normal(size=scenarios)
-        found = controlled_costs(costs, costs[None], np.zeros((1, scenarios)), [drawn], [count])
-        assert is_sharper(found, costs) is is_narrower
+        controlled = controlled_costs(costs, costs[None], np.zeros((1, scenarios)), [drawn], [count])
+        assert is_sharper(controlled, costs) is is_narrower
 
 
 @pytest.mark.long

@@ -14,22 +14,22 @@ from cobre.io.case import load_case
 from cobre.stochastic.model import build_noise_model
 
 
-def season_days(found: CraftedCase, season_of) -> list[date]:
+def season_days(case: CraftedCase, season_of) -> list[date]:
     """Return a day of each stage's season: its first, except for weeks that end in the next month."""
-    starts = [date.fromisoformat(period.start) for period in found.periods]
+    starts = [date.fromisoformat(period.start) for period in case.periods]
     return [date(2024, 1, 6) if start == date(2023, 12, 30) else start for start in starts]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_lags_are_means_of_seasons(tmp_path, name):
     """Compare the model with a day-by-day computation of the same noise."""
-    found, season_of = CASES[name]
-    noise = build_noise_model(load_case(write_crafted(tmp_path, found)))
-    expected = Remembered(found, season_of, season_days(found, season_of))
+    case, season_of = CASES[name]
+    noise = build_noise_model(load_case(write_crafted(tmp_path, case)))
+    expected = Remembered(case, season_of, season_days(case, season_of))
     random = np.random.default_rng(5)
     before = {1: (80.0, 20.0), 2: (80.0, 20.0)}
     slots, inflows = noise.initial_lags, []
-    for stage in range(len(found.periods)):
+    for stage in range(len(case.periods)):
         eta = random.normal()
         base = noise.inflow_base[stage, 0] + noise.inflow_sigma[stage, 0] * eta
         inflow = base + float(noise.ar_coefficients[stage, :, 0] @ slots[:, 0])
@@ -37,10 +37,10 @@ def test_lags_are_means_of_seasons(tmp_path, name):
             expected.inflow(stage, noise.inflow_sigma[stage, 0] * eta, inflows, before), rel=1e-12
         )
         inflows.append(inflow)
-        slots = after(noise, stage, slots, inflow)
+        slots = next_slots(noise, stage, slots, inflow)
 
 
-def after(noise, stage, slots, inflow):
+def next_slots(noise, stage, slots, inflow):
     taken, share = noise.lag_changes(stage)
     if not len(taken):
         return np.concatenate([np.full((1, 1), inflow), slots[:-1]])
@@ -50,15 +50,15 @@ def after(noise, stage, slots, inflow):
 @pytest.mark.parametrize("name", CASES)
 def test_bound_equals_cost_of_policy(tmp_path, name):
     """Check that the converged bound is the mean over all scenarios: cuts know all that inflows depend on."""
-    found, _ = CASES[name]
-    periods = [replace(period, openings=2) for period in found.periods[:7]]
+    case, _ = CASES[name]
+    periods = [replace(period, openings=2) for period in case.periods[:7]]
     small = replace(
-        found,
+        case,
         periods=periods,
         load_mw=150.0,
         rules=({"type": "iteration_limit", "limit": 60},),
-        inflow={key: value for key, value in found.inflow.items() if key[1] < len(periods)},
-        memory={key: value for key, value in found.memory.items() if key[1] < len(periods)},
+        inflow={key: value for key, value in case.inflow.items() if key[1] < len(periods)},
+        memory={key: value for key, value in case.memory.items() if key[1] < len(periods)},
         selection={"method": "sampled", "forward_passes": 4},
     )
     trained = cobre.train(write_crafted(tmp_path, small), threads=1)

@@ -72,8 +72,8 @@ class PlainSddp:
 
     def average(self, stage, state):
         """Return the mean value over all openings, and its two slopes."""
-        found = [self.solve(stage, state, innovation) for innovation in self.noise[stage]]
-        return [sum(column) / len(found) for column in zip(*((one[0], *one[3]) for one in found), strict=True)]
+        solved = [self.solve(stage, state, innovation) for innovation in self.noise[stage]]
+        return [sum(column) / len(solved) for column in zip(*((one[0], *one[3]) for one in solved), strict=True)]
 
     def discount(self, stage):
         return (1.0 + self.case.discount_rate) ** (-self.case.periods[stage].all_hours / 24.0 / 365.25)

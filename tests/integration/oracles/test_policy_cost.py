@@ -29,14 +29,14 @@ def cost_of(case, policy, settings):
 def test_iteration_estimates_the_cost_of_the_policy_that_it_began_with(tmp_path, iterations):
     case, result = trained(tmp_path, None, iterations)
     exact = cobre.bound(case, result.policy, method="enumeration")
-    found = cost_of(case, result.policy, MANY)
-    cost = found.policy_cost
+    estimate = cost_of(case, result.policy, MANY)
+    cost = estimate.policy_cost
     assert cost.paths == 3000 and not cost.is_estimate
     assert abs(cost.value - exact.upper_bound) <= 1.5 * cost.half_width
     # Most of the effect of chance is removed: the plain mean of the same paths is far less certain.
-    assert cost.half_width < 0.2 * found.half_width
+    assert cost.half_width < 0.2 * estimate.half_width
     # The excess over old cuts includes this iteration's cuts, so the estimate is conservative.
-    assert exact.upper_bound <= exact.lower_bound + found.trial_points.excess
+    assert exact.upper_bound <= exact.lower_bound + estimate.trial_points.excess
 
 
 @pytest.mark.parametrize("risk", [(0.3, 0.6), (0.5, 0.4)])

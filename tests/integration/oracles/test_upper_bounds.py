@@ -54,20 +54,20 @@ def test_bounds_hold_for_barely_trained_policy(tmp_path, method):
 def test_inner_bounds_of_random_systems_are_above_optimum(system):
     with tempfile.TemporaryDirectory() as folder:
         case, result = trained(Path(folder), system, iterations=6)
-        found = cobre.bound(case, result.policy, method="inner", paths=20)
+        bound = cobre.bound(case, result.policy, method="inner", paths=20)
     best = optimum(system)
-    assert found.upper_bound >= best - 1e-7 * max(10_000.0, abs(best))
+    assert bound.upper_bound >= best - 1e-7 * max(10_000.0, abs(best))
 
 
 def test_enumeration_equals_nested_risk_over_all_paths(tmp_path):
     """Walk all paths under the policy, and fold their costs back explicitly."""
     system = reservoirs()
     case, result = trained(tmp_path, system, iterations=3)
-    found = cobre.bound(case, result.policy, method="enumeration")
+    bound = cobre.bound(case, result.policy, method="enumeration")
     openings, stages = system.num_openings, system.num_stages
     costs = stage_costs_of_all_paths(case, result.policy, openings, stages)
-    assert found.bound.size == sum(openings**stage for stage in range(1, stages + 1))
-    assert found.upper_bound == pytest.approx(nested(system, costs), rel=1e-9)
+    assert bound.bound.size == sum(openings**stage for stage in range(1, stages + 1))
+    assert bound.upper_bound == pytest.approx(nested_cost(system, costs), rel=1e-9)
 
 
 def stage_costs_of_all_paths(case, policy, openings, stages):
@@ -81,7 +81,7 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
 
     study = prepare(cobre.load_case(case))
     solver, problem = make_solver(study, 1), study.problem
-    found = {}
+    by_key = {}
     with LocalCommunicator() as comm:
         pool = BoundaryCutPool(comm, problem, None)
         fill_pool(pool, policy, study)
@@ -96,12 +96,12 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
                 future = 0.0 if stage == stages - 1 else problem.discounts[stage] * batch.future_cost[0]
                 costs.append((batch.objective[0] - future) * problem.cost_scale)
                 state = program.next_states(state, batch.decided, batch.inflow)
-            found[path] = costs
+            by_key[path] = costs
         pool.close()
-    return found
+    return by_key
 
 
-def nested(system, costs, path=()):
+def nested_cost(system, costs, path=()):
     """Return the risk over the openings after a path of (stage cost + discounted risk of the rest)."""
     alpha, share = system.risk
     stage, values = len(path), []
@@ -111,7 +111,7 @@ def nested(system, costs, path=()):
             values.append(costs[longer][stage])
         else:
             any_path = longer + (0,) * (system.num_stages - stage - 1)
-            values.append(costs[any_path][stage] + system.discount(stage) * nested(system, costs, longer))
+            values.append(costs[any_path][stage] + system.discount(stage) * nested_cost(system, costs, longer))
     worst, room = sorted(values, reverse=True), alpha * len(values)
     tail = 0.0
     for value in worst:
@@ -139,24 +139,24 @@ def test_sampled_bound_under_a_risk_measure_errs_on_the_safe_side(tmp_path, iter
     """Check 50 seeds: the estimate's interval misses the cost more often than in 5 %, the bound is never below it."""
     case, result = trained(tmp_path, reservoirs(), iterations)
     exact = cobre.bound(case, result.policy, method="enumeration")
-    found = [cobre.bound(case, result.policy, method="sampled", paths=50, seed=seed) for seed in range(50)]
-    assert len({bound.policy_cost for bound in found}) == 50
-    assert all(bound.upper_bound >= exact.policy_cost for bound in found)
+    upper = [cobre.bound(case, result.policy, method="sampled", paths=50, seed=seed) for seed in range(50)]
+    assert len({bound.policy_cost for bound in upper}) == 50
+    assert all(bound.upper_bound >= exact.policy_cost for bound in upper)
     # It is a bound in expectation: the centres of the intervals are above the cost.
-    assert sum(bound.policy_cost for bound in found) / 50 <= exact.policy_cost * (1 + 1e-3)
+    assert sum(bound.policy_cost for bound in upper) / 50 <= exact.policy_cost * (1 + 1e-3)
 
 
 def test_message_calls_estimate_an_estimate(tmp_path):
     case, result = trained(tmp_path, reservoirs(), iterations=4)
-    found = cobre.bound(case, result.policy, method="sampled", paths=50)
-    text, content = str(found), found.as_dict()
+    bound = cobre.bound(case, result.policy, method="sampled", paths=50)
+    text, content = str(bound), bound.as_dict()
     assert "at most" not in text
     assert "an estimate, not a bound" in text
     assert "estimated gap" in text
     assert content["is_estimate"]
     assert content["policy_cost"] < content["upper_bound"]
-    assert content["gap"] == pytest.approx((content["policy_cost"] - found.lower_bound) / found.lower_bound)
-    assert content["gap_at_most"] == pytest.approx((content["upper_bound"] - found.lower_bound) / found.lower_bound)
+    assert content["gap"] == pytest.approx((content["policy_cost"] - bound.lower_bound) / bound.lower_bound)
+    assert content["gap_at_most"] == pytest.approx((content["upper_bound"] - bound.lower_bound) / bound.lower_bound)
     plain = cobre.bound(case, result.policy, method="enumeration").as_dict()
     assert "is_estimate" not in plain
     assert plain["policy_cost"] == plain["upper_bound"]
@@ -180,10 +180,10 @@ def test_sampled_bound_is_omitted_for_many_stages(tmp_path):
     system = reservoirs(risk=(0.25, 0.8))
     system = replace(system, loads=system.loads * 3, noise=system.noise * 3)
     case, result = trained(tmp_path, system, iterations=2)
-    found = cobre.bound(case, result.policy, method="sampled", paths=10)
-    assert found.upper_bound is None
-    assert found.as_dict()["gap_at_most"] is None
-    assert "upper bound: none by sampling" in str(found)
+    bound = cobre.bound(case, result.policy, method="sampled", paths=10)
+    assert bound.upper_bound is None
+    assert bound.as_dict()["gap_at_most"] is None
+    assert "upper bound: none by sampling" in str(bound)
 
 
 def test_risk_neutral_estimate_is_mean_of_paths(tmp_path):
@@ -220,10 +220,10 @@ def test_command_stores_the_bound_for_the_report(tmp_path):
     output = tmp_path / "results"
     assert command("run", case, "-o", output, "--quiet", "--no-report", "--workers", "1").returncode == 0
     answer = command("bound", output, "--json")
-    found = json.loads(answer.stdout)
-    assert found["method"] == "enumeration"
-    assert found["is_risk_averse"]
-    assert json.loads((output / "bound.json").read_text()) == found
+    report = json.loads(answer.stdout)
+    assert report["method"] == "enumeration"
+    assert report["is_risk_averse"]
+    assert json.loads((output / "bound.json").read_text()) == report
     page = command("report", output, "-o", tmp_path / "page.html")
     assert page.returncode == 0
     assert "exact cost of the policy" in (tmp_path / "page.html").read_text()

@@ -67,20 +67,22 @@ def test_commitment_applies_to_all_days_of_its_deliveries():
 
 
 def test_decided_and_given_deliveries_by_stage():
-    [found] = anticipations([plant(1), plant(2, AnticipatedConfig(lead_stages=2))], DELIVERIES)
-    assert found == Anticipation(plant(2, AnticipatedConfig(lead_stages=2)), (BEFORE_STUDY, BEFORE_STUDY, 0, 1), 3)
+    [anticipation] = anticipations([plant(1), plant(2, AnticipatedConfig(lead_stages=2))], DELIVERIES)
+    assert anticipation == Anticipation(
+        plant(2, AnticipatedConfig(lead_stages=2)), (BEFORE_STUDY, BEFORE_STUDY, 0, 1), 3
+    )
     # Delivery 1 was decided before the study (-1), two stages ahead; deliveries 2 and 3 by stages 0 and 1.
-    assert (found.distances, found.decided_distances) == (2, (2,))
-    assert found.decided == (2, 3)
+    assert (anticipation.distances, anticipation.decided_distances) == (2, (2,))
+    assert anticipation.decided == (2, 3)
     every = [(stage, at) for stage in range(3) for at in range(4)]
-    assert [pair for pair in every if found.decides(*pair)] == [(0, 2), (1, 3)]
-    assert found.is_known_after(BEFORE_STUDY, 1)
-    assert not found.is_known_after(BEFORE_STUDY, 2)
-    assert found.is_known_after(0, 2)
-    assert not found.is_known_after(2, 2), "it is delivered by then"
+    assert [pair for pair in every if anticipation.decides(*pair)] == [(0, 2), (1, 3)]
+    assert anticipation.is_known_after(BEFORE_STUDY, 1)
+    assert not anticipation.is_known_after(BEFORE_STUDY, 2)
+    assert anticipation.is_known_after(0, 2)
+    assert not anticipation.is_known_after(2, 2), "it is delivered by then"
 
 
 def test_plant_with_zero_lead_decides_nothing_ahead():
-    found = Anticipation(plant(1), (0, 1, 2, 3), 3)
-    assert (found.distances, found.decided_distances, found.decided) == (0, (), ())
-    assert not found.decides(1, 1)
+    anticipation = Anticipation(plant(1), (0, 1, 2, 3), 3)
+    assert (anticipation.distances, anticipation.decided_distances, anticipation.decided) == (0, (), ())
+    assert not anticipation.decides(1, 1)

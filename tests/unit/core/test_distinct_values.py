@@ -25,6 +25,6 @@ DRAW = np.random.default_rng(11)
     ids=lambda values: f"{values.dtype}-{values.shape}",
 )
 def test_distinct_values_equal_numpy_unique(values):
-    found, expected = distinct_values(values), np.unique(values)
-    assert found.dtype == expected.dtype
-    assert found.tolist() == expected.tolist()
+    actual, expected = distinct_values(values), np.unique(values)
+    assert actual.dtype == expected.dtype
+    assert actual.tolist() == expected.tolist()

@@ -122,7 +122,7 @@ def test_kinds_that_mean_convergence_or_interruption():
     assert outside == set(Interruption) - {Interruption.NONE, Interruption.REQUESTED}
 
 
-def bounded(value, method=BoundMethod.INNER, half_width=0.0):
+def upper_bound(value, method=BoundMethod.INNER, half_width=0.0):
     return UpperBound(method, value, 100.0, half_width, None, 10)
 
 
@@ -130,13 +130,13 @@ def test_close_upper_bound_stops():
     (rule,) = rules(UpperBoundGap(1.0, period=2))
     assert rule.needs_bound(history(100.0)) is None
     assert rule.needs_bound(history(100.0, 100.0)) == BoundPlan(paths=200)
-    assert rule.reason_to_stop(history(100.0, 100.0), None, bounded(101.5)) is None
-    assert "0.5 % above the lower bound" in rule.reason_to_stop(history(100.0, 100.0), None, bounded(100.5))
+    assert rule.reason_to_stop(history(100.0, 100.0), None, upper_bound(101.5)) is None
+    assert "0.5 % above the lower bound" in rule.reason_to_stop(history(100.0, 100.0), None, upper_bound(100.5))
 
 
 def test_reason_states_that_cost_is_below_lower_bound():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
-    assert "is 0.5 % below the lower bound" in rule.reason_to_stop(history(100.0), None, bounded(99.5))
+    assert "is 0.5 % below the lower bound" in rule.reason_to_stop(history(100.0), None, upper_bound(99.5))
     met = Gap(None, 1.0)._met("the cost is", 99.0, 100.0)
     assert met == "the cost is 1 % below the lower bound, at most 1 % above it"
     assert "1.00 $ below" in Gap(2.0)._met("the cost is", 99.0, 100.0)
@@ -144,13 +144,13 @@ def test_reason_states_that_cost_is_below_lower_bound():
 
 def test_upper_end_of_estimate_is_compared():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
-    assert rule.reason_to_stop(history(100.0), None, bounded(100.5, BoundMethod.SAMPLED, 0.6)) is None
-    assert rule.reason_to_stop(history(100.0), None, bounded(100.5, BoundMethod.SAMPLED, 0.4)) is not None
+    assert rule.reason_to_stop(history(100.0), None, upper_bound(100.5, BoundMethod.SAMPLED, 0.6)) is None
+    assert rule.reason_to_stop(history(100.0), None, upper_bound(100.5, BoundMethod.SAMPLED, 0.4)) is not None
 
 
 def test_infinite_bound_does_not_stop():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
-    assert rule.reason_to_stop(history(100.0), None, bounded(float("inf"))) is None
+    assert rule.reason_to_stop(history(100.0), None, upper_bound(float("inf"))) is None
 
 
 def test_one_class_adds_a_rule(tmp_path):

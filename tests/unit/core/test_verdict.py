@@ -10,7 +10,7 @@ FLAT = [50.0, 90.0, *[100.0] * 11]
 RISING = [50.0 + 2.0 * step for step in range(26)]
 
 
-def judged(lower, upper, half_width, **facts):
+def verdict_of(lower, upper, half_width, **facts):
     return verdict(BoundHistory(lower, [upper] * len(lower), [half_width] * len(lower), **facts))
 
 
@@ -28,42 +28,42 @@ def judged(lower, upper, half_width, **facts):
     ],
 )
 def test_sampled_bounds(lower, upper, half_width, kind, words):
-    found = judged(lower, upper, half_width)
-    assert found.kind is kind
-    assert words in found.sentence
+    convergence = verdict_of(lower, upper, half_width)
+    assert convergence.kind is kind
+    assert words in convergence.sentence
 
 
 def test_first_iterations_of_short_run_are_ignored():
     """Every lower bound rises steeply at first; nine iterations that are flat since the fourth do not rise."""
-    found = judged([20.0, 60.0, 90.0, *[100.0] * 6], 120.0, 5.0)
-    assert found.kind is VerdictKind.LEVELLED_OFF
-    assert "rises by less than 0.010 % per iteration over the last 4;" in found.sentence
-    assert judged([20.0, 100.0, 100.0], 120.0, 5.0).kind is VerdictKind.RISING
-    assert "rises by 50.00 % per iteration in the last one;" in judged([50.0, 100.0], 120.0, 5.0).sentence
+    convergence = verdict_of([20.0, 60.0, 90.0, *[100.0] * 6], 120.0, 5.0)
+    assert convergence.kind is VerdictKind.LEVELLED_OFF
+    assert "rises by less than 0.010 % per iteration over the last 4;" in convergence.sentence
+    assert verdict_of([20.0, 100.0, 100.0], 120.0, 5.0).kind is VerdictKind.RISING
+    assert "rises by 50.00 % per iteration in the last one;" in verdict_of([50.0, 100.0], 120.0, 5.0).sentence
 
 
 def test_one_unlucky_sample_below_the_lower_bound_is_chance():
-    found = verdict(BoundHistory(FLAT, [*[96.5] * 12, 80.0], [*[13.0] * 12, 5.0]))
-    assert found.kind is VerdictKind.CONVERGED
-    assert "above the 95 % band" in found.sentence
+    convergence = verdict(BoundHistory(FLAT, [*[96.5] * 12, 80.0], [*[13.0] * 12, 5.0]))
+    assert convergence.kind is VerdictKind.CONVERGED
+    assert "above the 95 % band" in convergence.sentence
 
 
 def test_exact_bounds_converge_by_gap_only():
-    assert judged(FLAT, 100.005, 0.0, is_exact=True).kind is VerdictKind.CONVERGED
-    assert judged(FLAT, 100.02, 0.0, is_exact=True).kind is VerdictKind.LEVELLED_OFF
-    assert judged(FLAT, 100.005, 0.0, is_exact=True, is_risk_averse=True).kind is VerdictKind.CONVERGED
+    assert verdict_of(FLAT, 100.005, 0.0, is_exact=True).kind is VerdictKind.CONVERGED
+    assert verdict_of(FLAT, 100.02, 0.0, is_exact=True).kind is VerdictKind.LEVELLED_OFF
+    assert verdict_of(FLAT, 100.005, 0.0, is_exact=True, is_risk_averse=True).kind is VerdictKind.CONVERGED
 
 
 def test_sampled_mean_is_ignored_under_risk_measure():
-    found = judged(FLAT, 100.0, 13.0, is_risk_averse=True)
-    assert found.kind is VerdictKind.LEVELLED_OFF
-    assert "not an upper bound of the objective" in found.sentence
+    convergence = verdict_of(FLAT, 100.0, 13.0, is_risk_averse=True)
+    assert convergence.kind is VerdictKind.LEVELLED_OFF
+    assert "not an upper bound of the objective" in convergence.sentence
 
 
 def test_interrupted_run_is_stopped_early():
-    found = verdict(BoundHistory(FLAT, [100.2] * 13, [0.5] * 13), is_interrupted=True)
-    assert found.kind is VerdictKind.STOPPED_EARLY
-    assert found.sentence.startswith("stopped early; at that point: converged")
+    convergence = verdict(BoundHistory(FLAT, [100.2] * 13, [0.5] * 13), is_interrupted=True)
+    assert convergence.kind is VerdictKind.STOPPED_EARLY
+    assert convergence.sentence.startswith("stopped early; at that point: converged")
 
 
 def test_verdict_is_none_before_first_iteration():
@@ -76,19 +76,19 @@ def bound(gap, method="inner", confidence=None, **facts):
 
 
 def test_computed_bound_precedes_sampled_costs():
-    far = judged(FLAT, 100.0, 13.0, computed=bound(0.05))
+    far = verdict_of(FLAT, 100.0, 13.0, computed=bound(0.05))
     assert far.kind is VerdictKind.LEVELLED_OFF
     assert far.sentence.endswith("the upper bound by inner approximation is 5.00 % above the lower bound")
-    enough = judged(RISING, 150.0, 13.0, computed=bound(0.05, is_enough=True))
+    enough = verdict_of(RISING, 150.0, 13.0, computed=bound(0.05, is_enough=True))
     assert enough.kind is VerdictKind.CONVERGED
-    closed = judged(RISING, 150.0, 13.0, is_risk_averse=True, computed=bound(0.0))
+    closed = verdict_of(RISING, 150.0, 13.0, is_risk_averse=True, computed=bound(0.0))
     assert closed.kind is VerdictKind.CONVERGED
 
 
 def test_estimate_states_its_confidence():
-    found = judged(FLAT, 100.0, 13.0, is_risk_averse=True, computed=bound(0.02, "sampled", 0.95))
+    convergence = verdict_of(FLAT, 100.0, 13.0, is_risk_averse=True, computed=bound(0.02, "sampled", 0.95))
     words = "the estimated cost of the policy is at most 2.00 % above the lower bound (95 % confidence)"
-    assert found.sentence.endswith(words)
+    assert convergence.sentence.endswith(words)
 
 
 @pytest.mark.parametrize("content", [None, [], {}, {"method": "other"}, {"method": "inner", "upper_bound": "0.1"}])
@@ -121,9 +121,9 @@ def test_labels_of_path_costs(costs, is_bound, names):
 def test_run_converges_by_interval_of_policy_cost(half_width, is_risk_averse, kind, words):
     numbers = {"policy_cost": 100.5, "policy_cost_half_width": half_width, "policy_cost_paths": 40}
     computed = ComputedBound.of_policy(100.0, numbers, is_risk_averse=is_risk_averse)
-    found = judged(FLAT, 80.0, 25.0, computed=computed, is_risk_averse=is_risk_averse)
-    assert found.kind is kind
-    assert words in found.sentence
+    convergence = verdict_of(FLAT, 80.0, 25.0, computed=computed, is_risk_averse=is_risk_averse)
+    assert convergence.kind is kind
+    assert words in convergence.sentence
 
 
 @pytest.mark.parametrize("changed", [{"policy_cost": None}, {"policy_cost_half_width": None}, {"policy_cost_paths": 0}])
@@ -143,15 +143,18 @@ def test_cost_without_interval_or_of_all_paths_is_not_a_computed_bound(changed):
 def test_cost_far_below_the_lower_bound_is_not_convergence(cost, half_width, is_risk_averse, kind):
     numbers = {"policy_cost": cost, "policy_cost_half_width": half_width, "policy_cost_paths": 30}
     computed = ComputedBound.of_policy(100.0, numbers, is_risk_averse=is_risk_averse, is_enough=True)
-    found = judged(FLAT, cost, half_width, computed=computed, is_risk_averse=is_risk_averse)
-    assert found.kind == kind
-    assert ("52.00 % below it, so it is too high" in found.sentence) == (cost == 48.0 and not is_risk_averse)
+    convergence = verdict_of(FLAT, cost, half_width, computed=computed, is_risk_averse=is_risk_averse)
+    assert convergence.kind == kind
+    assert ("52.00 % below it, so it is too high" in convergence.sentence) == (cost == 48.0 and not is_risk_averse)
 
 
 def test_exact_costs_below_the_lower_bound_are_not_convergence():
-    for found in (judged(FLAT, 98.0, 0.0, is_exact=True), judged(FLAT, 105.0, 1.0, computed=bound(-0.02))):
-        assert found.kind is VerdictKind.LEVELLED_OFF
-        assert "2.00 % below it, so it is too high" in found.sentence
+    for convergence in (
+        verdict_of(FLAT, 98.0, 0.0, is_exact=True),
+        verdict_of(FLAT, 105.0, 1.0, computed=bound(-0.02)),
+    ):
+        assert convergence.kind is VerdictKind.LEVELLED_OFF
+        assert "2.00 % below it, so it is too high" in convergence.sentence
 
 
 @pytest.mark.parametrize(

@@ -99,8 +99,8 @@ def limits_of(lp):
 def inputs_of(lp):
     """Return what states (v0, ...) and inflows (z0, ...) add to right-hand sides: {row name: {input: factor}}."""
     program = lp.program
-    found = {}
+    by_key = {}
     for row, index, value in zip(program.input_row, program.input_index, program.input_value, strict=True):
         name = f"v{index}" if index < program.num_decided else f"z{index - program.num_decided}"
-        found.setdefault(program.names.rows[row], {})[name] = value / program.row_scale[row]
-    return found
+        by_key.setdefault(program.names.rows[row], {})[name] = value / program.row_scale[row]
+    return by_key

@@ -14,7 +14,7 @@ from cobre.solver.program import StageProgram
 STORED = [np.array([True, False, True]), np.array([True, True, True])]
 
 
-def filled(pool, iterations, passes):
+def fill_pool(pool, iterations, passes):
     for iteration in range(1, iterations + 1):
         slots = pool.reserve_slots(iteration, passes)
         numbers = np.array(slots, float)
@@ -25,16 +25,16 @@ def filled(pool, iterations, passes):
 
 
 def test_small_pool_is_small_and_large_pool_grows_by_at_most_a_quarter():
-    pool = filled(CutPool(LocalCommunicator(), 2, 3), 1, 2)
+    pool = fill_pool(CutPool(LocalCommunicator(), 2, 3), 1, 2)
     assert pool.nbytes == 8 * 2 * 4 * CUTS_PER_BLOCK
-    filled(pool, 999, 2)
+    fill_pool(pool, 999, 2)
     widths = [chunk.shape[1] for chunk in pool.rows(0).chunks]
     assert max(widths) == MAX_CHUNK_CUTS
     assert sum(widths) <= 1.25 * pool.count
 
 
 def test_components_not_stored_read_as_zero():
-    pool = filled(CutPool(LocalCommunicator(), 2, 3, STORED), 20, 7)
+    pool = fill_pool(CutPool(LocalCommunicator(), 2, 3, STORED), 20, 7)
     numbers = np.arange(140.0)
     cuts = pool.cuts(0)
     assert cuts.intercepts.tolist() == (100.0 + numbers).tolist()

@@ -36,7 +36,7 @@ def numbers(problem: Problem) -> list[bytes]:
     return [*programs, *inflows, *(noise.tobytes() for noise in problem.noise.openings)]
 
 
-def on_two_ranks(comm: Backend) -> None:
+def check_on_two_ranks(comm: Backend) -> None:
     """Assert what holds on each of two ranks; an assertion that fails there fails the test."""
     problem = two_reservoirs().problem
     shared = build_once_per_node(comm, lambda: problem)
@@ -57,7 +57,7 @@ def on_two_ranks(comm: Backend) -> None:
 
 
 def test_shared_numbers_are_equal_stored_once_and_read_only() -> None:
-    run(on_two_ranks, 2, backend="shm")
+    run(check_on_two_ranks, 2, backend="shm")
 
 
 def test_single_rank_keeps_original_problem() -> None:

@@ -64,8 +64,8 @@ def solved(
     nothing = np.zeros((1, 0))
     noise = Realisations(np.full((1, 1), need), nothing, nothing)
     chains = Chains.single(np.zeros((1, states)), noise, np.zeros(1, np.int32), no_bases(program))
-    found = cuts or (np.zeros(1), np.zeros((1, states)))
-    return solver.solve(0, cut_rows(*found), chains, Outputs(gradient=True))
+    cut_arrays = cuts or (np.zeros(1), np.zeros((1, states)))
+    return solver.solve(0, cut_rows(*cut_arrays), chains, Outputs(gradient=True))
 
 
 def hidden_cost(coefficient: float) -> float:

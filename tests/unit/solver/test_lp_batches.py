@@ -260,7 +260,7 @@ def test_realised_inflow_has_the_bits_of_the_solver(truncates: bool) -> None:
     solver.load(0, stage)
     states[:, :2] = 60.0  # enough water for inflows below 0
     chains = Chains.single(states, noise, np.arange(20, dtype=np.int32), no_bases(stage))
-    found = solver.solve(0, no_cuts(6), chains, Outputs()).inflow
+    inflow = solver.solve(0, no_cuts(6), chains, Outputs()).inflow
     expected = [stage.realised_inflow(state, row) for state, row in zip(states, noise.inflow_m3s, strict=True)]
-    assert found.tobytes() == np.array(expected).tobytes()
-    assert (found < 0.0).any() == (not truncates)
+    assert inflow.tobytes() == np.array(expected).tobytes()
+    assert (inflow < 0.0).any() == (not truncates)

@@ -54,18 +54,18 @@ def shared_paths(stages):
 
 def side_by_side(calls):
     """Run the calls in threads, which the kernel allows while it solves, and return their results."""
-    found = [None] * len(calls)
+    results = [None] * len(calls)
 
     def call(number):
-        found[number] = calls[number]()
+        results[number] = calls[number]()
 
     threads = [threading.Thread(target=call, args=(number,)) for number in range(len(calls))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert None not in found
-    return found
+    assert None not in results
+    return results
 
 
 @pytest.mark.parametrize("threads", [1, 2])

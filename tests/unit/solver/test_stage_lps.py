@@ -46,11 +46,11 @@ def test_solutions_pass_optimality_check(calls: list[Call], decades: float) -> N
         items = np.arange(0, len(call.chains.realisation_index), 7, dtype=np.int32)
         other = Call(rescaled(call.program, decades, number), call.cuts, call.chains)
         written = WrittenLp.of(other)
-        found = [
+        worst_errors = [
             optimality(written, item, one).worst
             for item, one in zip(items, solve_each(other, items, 1000), strict=True)
         ]
-        assert max(found) <= 1e-7
+        assert max(worst_errors) <= 1e-7
 
 
 def test_solution_of_another_opening_fails_optimality_check(calls: list[Call]) -> None:

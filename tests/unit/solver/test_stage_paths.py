@@ -191,9 +191,9 @@ def test_basis_is_carried_to_columns_in_another_order(max_dense_rows: int) -> No
         for step in rest
     ]
     expected = plain.solve_paths([first, *map(carrying, rest)], random_states(PATHS, 2), ALL)
-    found = mapped.solve_paths(carried, random_states(PATHS, 2), ALL)
-    assert found.objective == pytest.approx(expected.objective, rel=1e-9)
-    assert found.pivots <= expected.pivots + PATHS
+    batch = mapped.solve_paths(carried, random_states(PATHS, 2), ALL)
+    assert batch.objective == pytest.approx(expected.objective, rel=1e-9)
+    assert batch.pivots <= expected.pivots + PATHS
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -205,9 +205,9 @@ def test_basis_with_missing_and_surplus_columns_is_repaired(seed: int) -> None:
     anywhere = np.random.default_rng(seed).integers(-1, width, width).astype(np.int32)
     jump = Step(1, second.cuts, second.realisations, second.realisation_index, second.bases, True, anywhere)
     expected = loaded(1, 2, 1).solve_paths([first, second], random_states(PATHS, 2), ALL)
-    found = loaded(1, 2, 1).solve_paths([first, jump], random_states(PATHS, 2), ALL)
-    assert found.objective == pytest.approx(expected.objective, rel=1e-9)
-    assert found.library_solves == 0
+    batch = loaded(1, 2, 1).solve_paths([first, jump], random_states(PATHS, 2), ALL)
+    assert batch.objective == pytest.approx(expected.objective, rel=1e-9)
+    assert batch.library_solves == 0
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(3, np.int32), np.full(14, 99, np.int32), np.full(14, -2, np.int32)])
@@ -257,8 +257,8 @@ def test_reloading_stage_does_not_change_others() -> None:
     chains = Chains.single(random_states(3), realisations(3), np.arange(3, dtype=np.int32), no_bases(shared))
     alone = SimplexSolver(1, SimplexOptions())
     alone.load(1, program(0))
-    found = [each.solve(1, no_cuts(2), chains, Outputs()).objective.tobytes() for each in (solver, alone)]
-    assert found[0] == found[1]
+    costs = [each.solve(1, no_cuts(2), chains, Outputs()).objective.tobytes() for each in (solver, alone)]
+    assert costs[0] == costs[1]
 
 
 def test_failure_carries_the_basis_of_the_path() -> None:

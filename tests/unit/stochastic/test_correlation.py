@@ -75,29 +75,29 @@ def test_correlation_changes_only_its_group():
 
 def test_stages_use_their_scheduled_profile():
     pair = group([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.5, 1]])
-    found = profiles([], {1: "wet"}, wet=(pair,))
+    correlation = profiles([], {1: "wet"}, wet=(pair,))
     noise = np.random.default_rng(1).normal(size=(5, 4))
-    assert np.array_equal(found.apply(0, noise.copy()), noise)
-    assert not np.array_equal(found.apply(1, noise.copy()), noise)
+    assert np.array_equal(correlation.apply(0, noise.copy()), noise)
+    assert not np.array_equal(correlation.apply(1, noise.copy()), noise)
 
 
 def test_single_profile_needs_no_schedule():
-    found = profiles([group([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.5, 1]])], name="wet")
+    correlation = profiles([group([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.5, 1]])], name="wet")
     noise = np.ones((1, 4))
-    assert found.apply(0, noise.copy())[0, 0] != 1.0
+    assert correlation.apply(0, noise.copy())[0, 0] != 1.0
 
 
 def test_entities_without_noise_are_ignored():
-    found = profiles([group([("load", 0), ("load", 1)], [[1, 0.5], [0.5, 1]])])
+    correlation = profiles([group([("load", 0), ("load", 1)], [[1, 0.5], [0.5, 1]])])
     noise = np.random.default_rng(1).normal(size=(5, 4))
-    assert np.array_equal(found.apply(0, noise.copy()), noise)
+    assert np.array_equal(correlation.apply(0, noise.copy()), noise)
 
 
 def test_only_the_groups_of_a_class_on_request():
-    found = profiles([group([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.5, 1]])])
+    correlation = profiles([group([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.5, 1]])])
     noise = np.ones((1, 4))
-    assert np.array_equal(found.apply(0, noise.copy(), slice(3, 4)), noise)
-    assert not np.array_equal(found.apply(0, noise.copy(), slice(0, 3)), noise)
+    assert np.array_equal(correlation.apply(0, noise.copy(), slice(3, 4)), noise)
+    assert not np.array_equal(correlation.apply(0, noise.copy(), slice(0, 3)), noise)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_negative_eigenvalues_become_zero():
 
 
 def test_impossible_matrices_are_noted():
-    found = profiles([group([("inflow", 0), ("inflow", 1), ("inflow", 2)], IMPOSSIBLE)])
-    [note] = found.notes
+    correlation = profiles([group([("inflow", 0), ("inflow", 1), ("inflow", 2)], IMPOSSIBLE)])
+    [note] = correlation.notes
     assert str(note) == (
         "scenarios/correlation.json: profile default, group g: the matrix is not positive semidefinite: negative "
         "eigenvalues, down to -0.223774, count as zero, and the standard deviations of the noise grow by up to 5.7 %"

@@ -40,13 +40,13 @@ def plain_eigen(matrix):
 def rounds_of(count):
     """Return all pairs below `count` in rounds of disjoint pairs (round-robin scheduling)."""
     players = list(range(count + count % 2))
-    half, found = len(players) // 2, []
+    half, rows = len(players) // 2, []
     for _ in range(len(players) - 1):
         pairs = [tuple(sorted(pair)) for pair in zip(players[:half], reversed(players[half:]), strict=True)]
         played = np.array([pair for pair in pairs if pair[1] < count], dtype=np.intp).reshape(-1, 2)
-        found.append((played[:, 0], played[:, 1]))
+        rows.append((played[:, 0], played[:, 1]))
         players = [players[0], players[-1], *players[1:-1]]
-    return found
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

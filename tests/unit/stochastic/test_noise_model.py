@@ -53,10 +53,10 @@ def test_layout_is_hydros_then_random_buses_then_sources_with_statistics():
 
 def test_realisation():
     model = build_noise_model(mixed_case())
-    found = model.realise(1, np.array([[1.0, -2.0, 2.0, 1.0], [0.0, 0.0, -20.0, -10.0]]))
-    assert found.inflow_m3s.tolist() == [[50.0, 21.0], [40.0, 41.0]]
-    assert found.load_mw.tolist() == [[0.0, 85.0], [0.0, 0.0]]
-    assert found.availability.tolist() == [[1.0, 1.0], [1.0, 0.0]]
+    outcome = model.realise(1, np.array([[1.0, -2.0, 2.0, 1.0], [0.0, 0.0, -20.0, -10.0]]))
+    assert outcome.inflow_m3s.tolist() == [[50.0, 21.0], [40.0, 41.0]]
+    assert outcome.load_mw.tolist() == [[0.0, 85.0], [0.0, 0.0]]
+    assert outcome.availability.tolist() == [[1.0, 1.0], [1.0, 0.0]]
     assert model.realise(0, np.zeros((1, 4))).load_mw.tolist() == [[70.0, 75.0]]
     assert model.realise(0, np.zeros((1, 4))).availability.tolist() == [[1.0, 0.5]]
 
@@ -64,9 +64,9 @@ def test_realisation():
 def test_study_without_noise():
     model = build_noise_model(make_case(hydros=0))
     assert [opening.shape for opening in model.openings] == [(4, 0), (4, 0)]
-    found = model.realise(0, model.openings[0])
-    assert found.inflow_m3s.shape == (4, 0)
-    assert found.load_mw.tolist() == [[0.0]] * 4
+    outcome = model.realise(0, model.openings[0])
+    assert outcome.inflow_m3s.shape == (4, 0)
+    assert outcome.load_mw.tolist() == [[0.0]] * 4
     assert model.training_sampler.sample(1, [0, 1], 0).shape == (2, 0)
 
 
@@ -111,13 +111,13 @@ def test_stages_of_one_season_and_year_share_their_noise():
 
 
 def test_noise_groups():
-    found = stages(6, (2024, 11))
+    study_stages = stages(6, (2024, 11))
     seasons = [10, 10, 10, 10, None, None]
-    grouped = [replace(stage, season_id=season) for stage, season in zip(found, seasons, strict=True)]
+    grouped = [replace(stage, season_id=season) for stage, season in zip(study_stages, seasons, strict=True)]
     # November and December 2024, then January and February 2025: the same season, another year.
     assert group_leaders(grouped) == (0, 0, 2, 2, 4, 5)
     assert group_numbers(grouped) == (0, 0, 1, 1, 2, 3)
-    back_again = [replace(stage, season_id=season) for stage, season in zip(found[:3], (0, 1, 0), strict=True)]
+    back_again = [replace(stage, season_id=season) for stage, season in zip(study_stages[:3], (0, 1, 0), strict=True)]
     assert group_leaders(back_again) == (0, 1, 2)
 
 

@@ -108,8 +108,8 @@ def test_scenarios_of_an_iteration_form_a_latin_hypercube():
 
 
 def test_stages_of_noise_group_share_out_of_sample_noise():
-    found = stages(3, with_seasons=True)
-    weeks = tuple(replace(stage, season_id=season) for stage, season in zip(found, (0, 0, 1), strict=True))
+    study_stages = stages(3, with_seasons=True)
+    weeks = tuple(replace(stage, season_id=season) for stage, season in zip(study_stages, (0, 0, 1), strict=True))
     model = build_noise_model(noisy_case(EVERYTHING_FRESH, 3, horizon_stages=weeks, with_seasons=True))
     sampler = model.simulation_sampler
     assert np.array_equal(sampler.sample(0, range(4), 0), sampler.sample(0, range(4), 1))
@@ -175,10 +175,10 @@ def test_external_scenarios_are_replayed(as_simulation):
     sources = {"source": ScenarioSource(), "simulation_source": ALL_EXTERNAL} if as_simulation else {}
     model = build_noise_model(external_case(libraries, **sources))
     for stage in range(3):
-        found = model.realise(stage, model.simulation_sampler.sample(0, range(8), stage))
-        assert found.inflow_m3s == pytest.approx(inflows[stage, REPLAYED])
-        assert found.load_mw == pytest.approx(loads[stage, REPLAYED])
-        assert found.availability == pytest.approx(factors[stage, REPLAYED])
+        outcome = model.realise(stage, model.simulation_sampler.sample(0, range(8), stage))
+        assert outcome.inflow_m3s == pytest.approx(inflows[stage, REPLAYED])
+        assert outcome.load_mw == pytest.approx(loads[stage, REPLAYED])
+        assert outcome.availability == pytest.approx(factors[stage, REPLAYED])
 
 
 def test_openings_are_scaled_by_the_library():
@@ -198,8 +198,8 @@ def test_library_adds_noise_to_a_load_without_noise():
     flat = load_stats([(0, t, 75.0, 0.0) for t in range(3)])
     model = build_noise_model(replace(case, scenarios=replace(case.scenarios, load_seasonal_stats=flat)))
     assert model.layout.bus_ids == (0,)
-    found = model.realise(0, model.simulation_sampler.sample(0, range(8), 0))
-    assert found.load_mw == pytest.approx(loads[0, REPLAYED])
+    outcome = model.realise(0, model.simulation_sampler.sample(0, range(8), 0))
+    assert outcome.load_mw == pytest.approx(loads[0, REPLAYED])
 
 
 def memory_case(libraries, source):
@@ -216,13 +216,13 @@ def memory_case(libraries, source):
 
 
 def replayed(model):
-    lags, found = np.repeat(model.initial_lags[None], 8, axis=0), []
+    lags, results = np.repeat(model.initial_lags[None], 8, axis=0), []
     for stage in range(model.num_stages):
         noise = model.simulation_sampler.sample(0, range(8), stage)
         inflow = model.realise(stage, noise).inflow_m3s + model.lag_inflow(stage, lags)
         lags = np.concatenate([inflow[:, None], lags[:, :-1]], axis=1)
-        found.append(inflow)
-    return np.array(found)
+        results.append(inflow)
+    return np.array(results)
 
 
 def test_replayed_inflows_with_memory_keep_their_model():

@@ -97,8 +97,8 @@ KNOWN = [
 
 @pytest.mark.parametrize(("reduction", "planes"), KNOWN)
 def test_kept_planes_equal_those_of_cobre_python(reduction, planes):
-    found = fit_production(ProductionFunction(PLANT, GEOMETRY), COMPUTED, reduction).planes
-    assert found == pytest.approx(np.array(planes), abs=2e-9)
+    facet_planes = fit_production(ProductionFunction(PLANT, GEOMETRY), COMPUTED, reduction).planes
+    assert facet_planes == pytest.approx(np.array(planes), abs=2e-9)
 
 
 def test_no_tolerance_keeps_all_planes():

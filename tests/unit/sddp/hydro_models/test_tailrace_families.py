@@ -35,18 +35,18 @@ def levels(curve):
 
 
 def test_polynomial_of_degree_four():
-    found = levels(curves((1, 1, 50.0, 0.0, 1000.0, 10.0, 1e-2, 1e-4, 1e-6, 1e-8)).at(None))
-    assert found == pytest.approx([10.332031, 10.9375, 12.050781, 14.0, 17.207031, 22.1875], abs=1e-6)
+    metres = levels(curves((1, 1, 50.0, 0.0, 1000.0, 10.0, 1e-2, 1e-4, 1e-6, 1e-8)).at(None))
+    assert metres == pytest.approx([10.332031, 10.9375, 12.050781, 14.0, 17.207031, 22.1875], abs=1e-6)
 
 
 def test_levels_stay_beyond_the_segments():
-    found = levels(curves((1, 1, 50.0, 40.0, 110.0, 10.0, 0.1, 0.001)).at(None))
-    assert found == pytest.approx([15.6, 17.5, 23.125, 30.0, 33.1, 33.1])
+    metres = levels(curves((1, 1, 50.0, 40.0, 110.0, 10.0, 0.1, 0.001)).at(None))
+    assert metres == pytest.approx([15.6, 17.5, 23.125, 30.0, 33.1, 33.1])
 
 
 def test_segments_are_sorted():
-    found = curves((1, 2, 50.0, 50.0, 100.0, 15.0), (1, 1, 50.0, 0.0, 50.0, 10.0, 0.1)).at(None)
-    assert [found.level_m(flow) for flow in (0.0, 25.0, 50.0, 75.0, 500.0)] == [10.0, 12.5, 15.0, 15.0, 15.0]
+    curve = curves((1, 2, 50.0, 50.0, 100.0, 15.0), (1, 1, 50.0, 0.0, 50.0, 10.0, 0.1)).at(None)
+    assert [curve.level_m(flow) for flow in (0.0, 25.0, 50.0, 75.0, 500.0)] == [10.0, 12.5, 15.0, 15.0, 15.0]
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_level_downstream_chooses_between_families(level, expected):
 
 
 def test_segments_of_two_families_need_not_agree():
-    found = levels(curves((1, 1, 50.0, 0.0, 1e3, 10.0, 0.1), (2, 1, 60.0, 40.0, 110.0, 20.0, 0.1)).at(56.5))
-    assert found == pytest.approx([19.975, 21.5, 24.0, 26.5, 28.025, 28.9])
+    metres = levels(curves((1, 1, 50.0, 0.0, 1e3, 10.0, 0.1), (2, 1, 60.0, 40.0, 110.0, 20.0, 0.1)).at(56.5))
+    assert metres == pytest.approx([19.975, 21.5, 24.0, 26.5, 28.025, 28.9])
 
 
 def test_plant_without_families_has_no_curve():

@@ -24,7 +24,7 @@ def values_of(facets, x, y):
 
 def planes_by_brute_force(x, y, height):
     """Return every plane through three points that leaves no point above."""
-    found = set()
+    planes = set()
     for triple in combinations(range(x.size), 3):
         picked = list(triple)
         matrix = np.column_stack([np.ones(3), x[picked], y[picked]])
@@ -32,8 +32,8 @@ def planes_by_brute_force(x, y, height):
             continue
         plane = np.linalg.solve(matrix, height[picked])
         if (plane[0] + plane[1] * x + plane[2] * y - height > -1e-7).all():
-            found.add(tuple(np.round(plane, 6) + 0.0))
-    return found
+            planes.add(tuple(np.round(plane, 6) + 0.0))
+    return planes
 
 
 def test_flat_table_has_one_plane():
@@ -69,8 +69,8 @@ def test_interior_minimum_does_not_change_the_upper_hull():
 def test_facets_equal_brute_force(heights):
     x, y, height = grid(heights)
     facets = upper_facets(x, y, height)
-    found = {tuple(round(value, 6) + 0.0 for value in facet.coefficients) for facet in facets}
-    assert found == planes_by_brute_force(x, y, height)
+    planes = {tuple(round(value, 6) + 0.0 for value in facet.coefficients) for facet in facets}
+    assert planes == planes_by_brute_force(x, y, height)
 
 
 @settings(deadline=None, max_examples=40)

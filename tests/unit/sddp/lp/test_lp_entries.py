@@ -18,12 +18,12 @@ SHAPES = [
 
 def plain_entries(rows, columns, values):
     """Return coefficients by (row, column), added one after the other."""
-    found = {}
+    by_key = {}
     for row, column, value in np.broadcast(rows, columns, values):
         if ABSENT not in (row, column) and value != 0.0:
             key = int(row), int(column)
-            found[key] = found.get(key, 0.0) + float(value)
-    return dict(sorted(found.items()))
+            by_key[key] = by_key.get(key, 0.0) + float(value)
+    return dict(sorted(by_key.items()))
 
 
 @pytest.mark.parametrize("shapes", SHAPES)
@@ -39,8 +39,8 @@ def test_entries_are_broadcast_and_absent_ones_dropped(shapes, seed):
     lp.add_entries(rows, columns, values)
     start, index, value = lp.matrix()
     row = np.repeat(np.arange(6), np.diff(start))
-    found = dict(zip(zip(row.tolist(), index.tolist(), strict=True), value.tolist(), strict=True))
-    assert found == plain_entries(rows, columns, values)
+    by_key = dict(zip(zip(row.tolist(), index.tolist(), strict=True), value.tolist(), strict=True))
+    assert by_key == plain_entries(rows, columns, values)
 
 
 def test_bounds_are_broadcast_and_absent_rows_and_columns_left_out():

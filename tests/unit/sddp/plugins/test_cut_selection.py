@@ -22,23 +22,23 @@ CREATED = np.array([1, 1, 2, 2, 3], np.int32)
 ALL = np.ones(5, np.uint8)
 
 
-def chosen(config, states=STATES, iteration=4, active=ALL):
+def select(config, states=STATES, iteration=4, active=ALL):
     return cut_selection(config).choose(CUTS, states, CREATED, iteration, active).tolist()
 
 
 def test_level1_keeps_cuts_that_are_best_at_some_state():
-    assert chosen(CutSelectionConfig(Level1Selection())) == [1, 1, 1, 0, 1]
+    assert select(CutSelectionConfig(Level1Selection())) == [1, 1, 1, 0, 1]
 
 
 def test_limited_memory_keeps_the_oldest_of_equals():
-    assert chosen(CutSelectionConfig(Level1Selection(method="lml1"))) == [
+    assert select(CutSelectionConfig(Level1Selection(method="lml1"))) == [
         1,
         0,
         1,
         0,
         0,
     ]  # three cuts tie at state 1; the first is the oldest
-    assert chosen(CutSelectionConfig(Level1Selection(method="lml1")), np.array([[1.0 + 1e-3], [0.9]])) == [
+    assert select(CutSelectionConfig(Level1Selection(method="lml1")), np.array([[1.0 + 1e-3], [0.9]])) == [
         1,
         0,
         1,
@@ -49,17 +49,17 @@ def test_limited_memory_keeps_the_oldest_of_equals():
 
 def test_tie_tolerance_lets_more_be_near():
     near = CutSelectionConfig(Level1Selection(tie_tolerance=0.5))
-    assert chosen(near, np.array([[0.5]])) == [1, 0, 0, 0, 0]  # 3 against 2
-    assert chosen(near, np.array([[0.9]])) == [1, 1, 1, 0, 1]  # 2.2 against 2 and 1.8
+    assert select(near, np.array([[0.5]])) == [1, 0, 0, 0, 0]  # 3 against 2
+    assert select(near, np.array([[0.9]])) == [1, 1, 1, 0, 1]  # 2.2 against 2 and 1.8
 
 
 def test_domination_tolerance():
-    assert chosen(CutSelectionConfig(DominationSelection(domination_tolerance=0.0))) == [1, 1, 1, 0, 1]
-    assert chosen(CutSelectionConfig(DominationSelection(domination_tolerance=3.0))) == [1, 1, 1, 1, 1]
+    assert select(CutSelectionConfig(DominationSelection(domination_tolerance=0.0))) == [1, 1, 1, 0, 1]
+    assert select(CutSelectionConfig(DominationSelection(domination_tolerance=3.0))) == [1, 1, 1, 1, 1]
 
 
 def test_cuts_of_the_present_iteration_stay():
-    assert chosen(CutSelectionConfig(Level1Selection(method="lml1")), iteration=2) == [1, 0, 1, 1, 0]
+    assert select(CutSelectionConfig(Level1Selection(method="lml1")), iteration=2) == [1, 0, 1, 1, 0]
 
 
 def test_check_frequency():
@@ -71,13 +71,13 @@ def test_window_of_iterations():
     config = CutSelectionConfig(DynamicSelection(candidate_recency=2, start_iteration=4, seed_window=0))
     rule = cut_selection(config)
     assert [rule.is_due(iteration) for iteration in (1, 2, 3, 4)] == [False, False, True, True]
-    assert chosen(config, iteration=3) == [0, 0, 1, 1, 1]
-    assert chosen(config, iteration=4) == [0, 0, 0, 0, 1]
+    assert select(config, iteration=3) == [0, 0, 1, 1, 1]
+    assert select(config, iteration=4) == [0, 0, 0, 0, 1]
 
 
 def test_cuts_of_seed_window_stay_active():
     config = CutSelectionConfig(DynamicSelection(candidate_recency=1, seed_window=2))
-    assert chosen(config, iteration=3) == [0, 0, 1, 1, 1]
+    assert select(config, iteration=3) == [0, 0, 1, 1, 1]
 
 
 def test_dynamic_selection_without_window_keeps_all_cuts():

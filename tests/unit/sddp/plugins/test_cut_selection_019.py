@@ -39,15 +39,15 @@ def test_new_cuts_are_not_spared_and_can_be_reactivated():
     ],
 )
 def test_first_stage_is_not_selected(config, version, spares):
-    found = cut_selection(config, version)
-    assert found is not None
-    assert found.spares_first_stage is spares
+    rule = cut_selection(config, version)
+    assert rule is not None
+    assert rule.spares_first_stage is spares
 
 
 def test_cap_applies_after_selection():
-    found = selection(max_active_per_stage=1)
-    assert isinstance(found, Capped)
-    assert int(found.choose(CUTS, STATES, CREATED, 5, ACTIVE).sum()) == 1
+    rule = selection(max_active_per_stage=1)
+    assert isinstance(rule, Capped)
+    assert int(rule.choose(CUTS, STATES, CREATED, 5, ACTIVE).sum()) == 1
 
 
 # Values at the states of iterations 1 to 3: cut 0, of a stored policy, is best at the first two, cut 3 at the last.
@@ -55,17 +55,17 @@ STARTED = CutSet(np.array([2.0, 0.5, 0.4, -3.0]), np.array([[0.0], [0.0], [0.0],
 FROM_ELSEWHERE = np.array([0, 1, 2, 2], np.int32)
 
 
-def capped(limit, version):
-    found = cut_selection(CutSelectionConfig(max_active_per_stage=limit), version)
-    assert found is not None
-    return found.choose(STARTED, STATES, FROM_ELSEWHERE, 3, ACTIVE).tolist()
+def apply_cap(limit, version):
+    rule = cut_selection(CutSelectionConfig(max_active_per_stage=limit), version)
+    assert rule is not None
+    return rule.choose(STARTED, STATES, FROM_ELSEWHERE, 3, ACTIVE).tolist()
 
 
 def test_cap_counts_and_removes_only_cuts_of_this_run():
-    assert capped(3, "0.19") == [1, 1, 1, 1]
-    assert capped(2, "0.19") == [1, 0, 1, 1]
-    assert capped(1, "0.19") == [1, 0, 0, 1]
-    assert capped(2, "0.18") == [1, 0, 0, 1]
+    assert apply_cap(3, "0.19") == [1, 1, 1, 1]
+    assert apply_cap(2, "0.19") == [1, 0, 1, 1]
+    assert apply_cap(1, "0.19") == [1, 0, 0, 1]
+    assert apply_cap(2, "0.18") == [1, 0, 0, 1]
 
 
 def test_never_best_cut_ranks_by_its_iteration():

@@ -76,7 +76,7 @@ def system(stages, lags=0, **others):
     return case
 
 
-def written(case, folder, lags=0):
+def write_case(case, folder, lags=0):
     """Write the case with seasons, and with the inflows of `lags` months before it."""
     case.write(folder)
     months = list(pairwise(BEFORE))
@@ -124,11 +124,11 @@ def as_data(context, case):
     cuts = []
     for stage in range(pool.num_stages):
         kept = pool.written[stage] != 0
-        found = pool.cuts(stage)
+        stored = pool.cuts(stage)
         count = int(kept.sum())
         numbers = np.zeros(count, np.int32)
         flags = np.ones(count, np.uint8)
-        cuts.append(StageCuts(found.intercepts[kept], found.coefficients[kept], numbers, numbers, flags))
+        cuts.append(StageCuts(stored.intercepts[kept], stored.coefficients[kept], numbers, numbers, flags))
     return PolicyData(metadata, tuple(cuts))
 
 
@@ -160,9 +160,9 @@ def priced_context(folder, overrides):
 @pytest.mark.parametrize("lags", [0, 1, 3])
 def test_bound_of_short_study_with_boundary_equals_bound_of_long_study(tmp_path, lags):
     """With three lags and two stages, cuts at the end read inflows of months before the short study."""
-    folder = written(system(LONG, lags), tmp_path / "long", lags)
+    folder = write_case(system(LONG, lags), tmp_path / "long", lags)
     bound = trained_policy(folder, tmp_path / "policy.bin")
-    short = written(system(SHORT, lags), tmp_path / "short", lags)
+    short = write_case(system(SHORT, lags), tmp_path / "short", lags)
     context, notes = priced_context(short, {"policy.boundary": {"path": "../policy.bin"}})
     alone = iterated(context_of(short), 10)[-1]
     assert iterated(context, 20)[-1] == pytest.approx(bound, rel=1e-9)
@@ -172,9 +172,9 @@ def test_bound_of_short_study_with_boundary_equals_bound_of_long_study(tmp_path,
 
 def test_study_without_memory_keeps_lags_read_by_boundary_cuts(tmp_path):
     """The same inflows with no noise and no memory in the short study: its state still ends with the last inflow."""
-    folder = written(system(LONG, 1), tmp_path / "long", 1)
+    folder = write_case(system(LONG, 1), tmp_path / "long", 1)
     trained_policy(folder, tmp_path / "policy.bin", 10)
-    short = written(system(SHORT), tmp_path / "short")
+    short = write_case(system(SHORT), tmp_path / "short")
     context, _ = priced_context(short, {"policy.boundary": {"path": "../policy.bin"}})
     assert context.problem.dimension == 4
     assert context.problem.noise.ar_coefficients.shape == (SHORT, 1, 2)
@@ -184,17 +184,17 @@ def test_study_without_memory_keeps_lags_read_by_boundary_cuts(tmp_path):
 
 
 def test_lags_before_the_study_that_boundary_cuts_read_are_required(tmp_path):
-    folder = written(system(LONG, 3), tmp_path / "long", 3)
+    folder = write_case(system(LONG, 3), tmp_path / "long", 3)
     trained_policy(folder, tmp_path / "policy.bin", 3)
-    short = written(system(SHORT), tmp_path / "short")
+    short = write_case(system(SHORT), tmp_path / "short")
     with pytest.raises(ValueError, match="lag 1 is needed but not every day"):
         priced_context(short, {"policy.boundary": {"path": "../policy.bin"}})
 
 
 def test_last_stage_has_the_cost_to_go_of_the_boundary(tmp_path):
-    folder = written(system(LONG), tmp_path / "long")
+    folder = write_case(system(LONG), tmp_path / "long")
     trained_policy(folder, tmp_path / "policy.bin", 3)
-    short = written(system(SHORT), tmp_path / "short")
+    short = write_case(system(SHORT), tmp_path / "short")
     context, _ = priced_context(short, {"policy.boundary": {"path": "../policy.bin"}})
     assert limits_of(context.problem.stages[-1])["future_cost"][1] == np.inf
     assert limits_of(context_of(short).problem.stages[-1])["future_cost"] == (0.0, 0.0)
@@ -202,7 +202,7 @@ def test_last_stage_has_the_cost_to_go_of_the_boundary(tmp_path):
 
 def test_negative_boundary_costs_lower_the_floors_of_all_stages(tmp_path):
     """Final storage is worth more than any cost, so the lower bound of the cost-to-go must be negative."""
-    folder = written(system(SHORT), tmp_path / "short")
+    folder = write_case(system(SHORT), tmp_path / "short")
     names = ("storage:0", "storage:1")
     cuts = CutSet(np.array([0.0]), np.array([[-2.0, -3.0]]))
     context = context_of(folder)
@@ -215,9 +215,9 @@ def test_negative_boundary_costs_lower_the_floors_of_all_stages(tmp_path):
 
 def test_whole_runs_with_a_boundary(tmp_path):
     """Trained and simulated as a user would: the costs of paths hold what is left at the end, as the bound does."""
-    long = written(system(LONG, 1), tmp_path / "long", 1)
+    long = write_case(system(LONG, 1), tmp_path / "long", 1)
     bound = trained_policy(long, tmp_path / "policy.bin")
-    short = written(system(SHORT, 1), tmp_path / "short", 1)
+    short = write_case(system(SHORT, 1), tmp_path / "short", 1)
     overrides = {"policy.boundary": {"path": "../policy.bin", "strict": True}}
     trained = cobre.train(short, threads=1, iterations=20, config_overrides=overrides)
     assert trained.lower_bound == pytest.approx(bound, rel=1e-9)
@@ -279,11 +279,11 @@ def test_rows_hold_all_cuts_in_full_chunks():
 
 
 def test_error_for_a_policy_of_other_dates_lists_its_dates(tmp_path):
-    folder = written(system(LONG), tmp_path / "long")
+    folder = write_case(system(LONG), tmp_path / "long")
     trained_policy(folder, tmp_path / "policy.bin", 1)
     late = system(SHORT)
     late.stage_fields[1] |= {"end_date": "2024-03-15"}
-    short = written(late, tmp_path / "short")
+    short = write_case(late, tmp_path / "short")
     with pytest.raises(InvalidCaseError, match=r"2024-03-15.*its stages end on 2024-02-01, 2024-03-01"):
         load_case(short, {"policy.boundary": {"path": "../policy.bin"}})
     case = load_case(short)
@@ -293,10 +293,10 @@ def test_error_for_a_policy_of_other_dates_lists_its_dates(tmp_path):
 
 
 def test_paths_are_relative_to_the_case(tmp_path):
-    folder = written(system(LONG), tmp_path / "long")
+    folder = write_case(system(LONG), tmp_path / "long")
     trained_policy(folder, tmp_path / "policy.bin", 1)
     (tmp_path / "out" / "policy").mkdir(parents=True)
     (tmp_path / "policy.bin").rename(tmp_path / "out" / "policy" / "policy.bin")
-    short = written(system(SHORT), tmp_path / "short")
+    short = write_case(system(SHORT), tmp_path / "short")
     for path in ("../out", "../out/policy", str(tmp_path / "out")):
         assert load_boundary_policy(load_case(short, {"policy.boundary": {"path": path}})) is not None

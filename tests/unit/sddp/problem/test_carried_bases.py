@@ -24,7 +24,7 @@ def test_statuses_are_found_by_name() -> None:
     assert problem.basis_source(1) is None
     columns, rows = len(names.columns), len(names.rows)
     changed = with_names_of_stage_1(problem, ("new", *names.columns[:0:-1]), (*names.rows[1:], "other"))
-    found = changed.basis_source(1)
-    assert found is not None
+    source = changed.basis_source(1)
+    assert source is not None
     expected = [-1, *range(columns - 1, 0, -1), *range(columns + 1, columns + rows), -1]
-    assert np.array_equal(found, expected)
+    assert np.array_equal(source, expected)

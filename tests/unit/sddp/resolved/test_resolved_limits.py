@@ -41,16 +41,16 @@ def test_lines(study):
         "constraints/line_bounds": [{"line_id": 0, "stage_id": 0, "block_id": 1, "direct_mw": 6.0}],
         "constraints/penalty_overrides_line": [{"line_id": 0, "stage_id": 2, "exchange_cost": 9.0}],
     }
-    found = study(buses=2, lines=lines, tables=tables)
-    first, _, last = (stage.line for stage in found.stages)
+    resolved = study(buses=2, lines=lines, tables=tables)
+    first, _, last = (stage.line for stage in resolved.stages)
     assert first.direct_mw.tolist() == [[10.0, 6.0], [0.0, 0.0]]
     assert first.reverse_mw.tolist() == [[8.0, 8.0], [0.0, 0.0]]
     assert first.exchange_cost.tolist() == [0.25, 3.0]
     assert last.exchange_cost.tolist() == [9.0, 3.0]
     assert last.direct_mw[1].tolist() == [5.0, 5.0]
     assert last.loss_fraction.tolist() == [0.04, 0.0]
-    assert found.topology.line_source.tolist() == [0, 0]
-    assert found.topology.line_target.tolist() == [1, 1]
+    assert resolved.topology.line_source.tolist() == [0, 0]
+    assert resolved.topology.line_target.tolist() == [1, 1]
 
 
 def test_buses(study):
@@ -107,21 +107,21 @@ def test_pumps_and_contracts(study):
         "constraints/pumping_bounds": [{"pumping_station_id": 0, "stage_id": 0, "block_id": 0, "max_m3s": 2.0}],
         "constraints/contract_bounds": [{"contract_id": 1, "stage_id": 0, "block_id": 1, "price_per_mwh": -9.0}],
     }
-    found = study(
+    resolved = study(
         hydros=plants,
         pumps=[pump(0, 1, 0, 5.0, least=1.0, exit_stage_id=1)],
         contracts=[contract(0, "import", 40.0, 10.0, least=1.0), contract(1, "export", -5.0, 8.0, entry_stage_id=0)],
         tables=tables,
     )
-    first, second = found.stages[0], found.stages[1]
+    first, second = resolved.stages[0], resolved.stages[1]
     assert first.pumping.max_m3s.tolist() == [[2.0, 5.0]]
     assert first.pumping.min_m3s.tolist() == [[1.0, 1.0]]
     assert second.pumping.max_m3s.tolist() == second.pumping.min_m3s.tolist() == [[0.0, 0.0]]
     assert first.contract.price.tolist() == [[40.0, 40.0], [-5.0, -9.0]]
     assert first.contract.min_mw.tolist() == [[1.0, 1.0], [0.0, 0.0]]
-    assert found.topology.contract_sign.tolist() == [1.0, -1.0]
-    assert found.topology.pumping_source.tolist() == [1]
-    assert found.topology.pumping_destination.tolist() == [0]
+    assert resolved.topology.contract_sign.tolist() == [1.0, -1.0]
+    assert resolved.topology.pumping_source.tolist() == [1]
+    assert resolved.topology.pumping_destination.tolist() == [0]
 
 
 def test_hydro_limits(study):
@@ -150,9 +150,9 @@ def test_hydro_limits(study):
         },
         {"hydro_id": 1, "stage_id": 1, "max_diversion_m3s": 2.0},  # without a channel: out of the system
     ]
-    found = study(hydros=[plant, hydro(1)], storage={0: 50.0}, tables={"constraints/hydro_bounds": rows})
-    before, after = found.stages[0].hydro, found.stages[1].hydro
-    assert found.initial_storage_hm3.tolist() == [50.0, 0.0]
+    resolved = study(hydros=[plant, hydro(1)], storage={0: 50.0}, tables={"constraints/hydro_bounds": rows})
+    before, after = resolved.stages[0].hydro, resolved.stages[1].hydro
+    assert resolved.initial_storage_hm3.tolist() == [50.0, 0.0]
     assert before.min_storage_hm3.tolist() == [10.0, 0.0]
     assert (after.min_storage_hm3[0], after.max_storage_hm3[0]) == (20.0, 90.0)
     assert after.water_withdrawal_m3s.tolist() == [3.0, 0.0]
@@ -165,7 +165,7 @@ def test_hydro_limits(study):
     assert after.max_diversion_m3s.tolist() == [[7.0, 6.0], [2.0, 2.0]]
     assert after.min_spillage_m3s[0].tolist() == [0.0, 0.5]
     assert after.max_spillage_m3s.tolist() == [[np.inf, 9.0], [np.inf, np.inf]]
-    assert found.topology.diversion_target.tolist() == [1, -1]
+    assert resolved.topology.diversion_target.tolist() == [1, -1]
 
 
 def test_unit_groups(study):
@@ -175,19 +175,19 @@ def test_unit_groups(study):
     ]
     rows = [{"hydro_id": 0, "hydro_unit_group_id": 3, "stage_id": 1, "block_id": 0, "max_turbined_m3s": 12.0}]
     plants = [hydro(0, groups=groups, exit_stage_id=2), hydro(1, bus=1)]
-    found = study(buses=2, hydros=plants, tables={"constraints/hydro_unit_group_bounds": rows})
-    assert found.topology.group_hydro.tolist() == [0, 0, 1]
-    assert found.topology.group_bus.tolist() == [0, 1, 1]
-    assert found.stages[1].group.max_turbined_m3s.tolist() == [[30.0, 30.0], [12.0, 20.0], [50.0, 50.0]]
-    assert found.stages[1].group.min_turbined_m3s[0].tolist() == [1.0, 1.0]
-    assert found.stages[2].group.max_turbined_m3s.tolist() == [[0.0, 0.0], [0.0, 0.0], [50.0, 50.0]]
+    resolved = study(buses=2, hydros=plants, tables={"constraints/hydro_unit_group_bounds": rows})
+    assert resolved.topology.group_hydro.tolist() == [0, 0, 1]
+    assert resolved.topology.group_bus.tolist() == [0, 1, 1]
+    assert resolved.stages[1].group.max_turbined_m3s.tolist() == [[30.0, 30.0], [12.0, 20.0], [50.0, 50.0]]
+    assert resolved.stages[1].group.min_turbined_m3s[0].tolist() == [1.0, 1.0]
+    assert resolved.stages[2].group.max_turbined_m3s.tolist() == [[0.0, 0.0], [0.0, 0.0], [50.0, 50.0]]
 
 
 def test_plant_out_of_service_has_no_limits(study):
     plant = hydro(0, downstream=1, outflow=(5.0, 30.0), entry_stage_id=1, evaporation={"coefficients_mm": [100.0] * 12})
     geometry = [{"hydro_id": 0, "volume_hm3": volume, "height_m": 10.0, "area_km2": 1.0} for volume in (0.0, 100.0)]
-    found = study(hydros=[plant, hydro(1)], tables={"system/hydro_geometry": geometry})
-    before, after = found.stages[0].hydro, found.stages[1].hydro
+    resolved = study(hydros=[plant, hydro(1)], tables={"system/hydro_geometry": geometry})
+    before, after = resolved.stages[0].hydro, resolved.stages[1].hydro
     assert before.is_active.tolist() == [False, True]
     for name in ("min_outflow_m3s", "max_turbined_m3s", "max_generation_mw", "max_spillage_m3s"):
         assert getattr(before, name)[0].tolist() == [0.0, 0.0], name
@@ -195,7 +195,7 @@ def test_plant_out_of_service_has_no_limits(study):
     assert before.has_evaporation.tolist() == [False, False]
     assert after.has_evaporation.tolist() == [True, False]
     assert after.min_outflow_m3s[0].tolist() == [5.0, 5.0]
-    assert found.topology.downstream.tolist() == [1, -1]
+    assert resolved.topology.downstream.tolist() == [1, -1]
 
 
 def test_prices_of_hydros(study):
@@ -221,7 +221,7 @@ def test_prices_of_hydros(study):
 def test_entities_stand_in_canonical_order(study):
     plants = [hydro(0, storage=(0.0, 1.0)), hydro(1, storage=(0.0, 2.0)), hydro(2, storage=(0.0, 3.0), downstream=0)]
     plants[0]["operational_start_date"] = "2024-06-01"
-    found = study(hydros=plants, storage={0: 0.1, 1: 0.2, 2: 0.3})
-    assert found.stages[0].hydro.max_storage_hm3.tolist() == [2.0, 3.0, 1.0]
-    assert found.initial_storage_hm3.tolist() == [0.2, 0.3, 0.1]
-    assert found.topology.downstream.tolist() == [-1, 2, -1]
+    resolved = study(hydros=plants, storage={0: 0.1, 1: 0.2, 2: 0.3})
+    assert resolved.stages[0].hydro.max_storage_hm3.tolist() == [2.0, 3.0, 1.0]
+    assert resolved.initial_storage_hm3.tolist() == [0.2, 0.3, 0.1]
+    assert resolved.topology.downstream.tolist() == [-1, 2, -1]

@@ -39,9 +39,9 @@ def test_filling_targets(study):
     """A dead volume of 30 hm3 and 5 m3/s over 730 hours: 13.14 hm3 still come in the second stage."""
     filling = {"start_stage_id": 0, "filling_min_rate_m3s": 5.0}
     plant = hydro(0, storage=(30.0, 100.0), entry_stage_id=2, filling=filling)
-    found = study(hydros=[plant, hydro(1)], filling_storage={0: 4.0}, storage={1: 9.0}, inflow={0: 9.0, 1: 1.0})
-    first, second, third = (stage.hydro for stage in found.stages)
-    assert found.initial_storage_hm3.tolist() == [4.0, 9.0]
+    resolved = study(hydros=[plant, hydro(1)], filling_storage={0: 4.0}, storage={1: 9.0}, inflow={0: 9.0, 1: 1.0})
+    first, second, third = (stage.hydro for stage in resolved.stages)
+    assert resolved.initial_storage_hm3.tolist() == [4.0, 9.0]
     assert [part.is_filling.tolist() for part in (first, second, third)] == [[True, False], [True, False], [False] * 2]
     assert [part.was_filled[0] for part in (first, second, third)] == [False, False, True]
     assert first.filling_target_hm3[0] == pytest.approx(16.86)
@@ -57,8 +57,8 @@ def test_filling_rate_of_a_stage(study):
     filling = {"start_stage_id": 0, "filling_min_rate_m3s": 5.0}
     plant = hydro(0, storage=(30.0, 100.0), entry_stage_id=2, filling=filling)
     rows = [{"hydro_id": 0, "stage_id": 1, "filling_min_rate_m3s": 8.0}]
-    found = study(hydros=[plant], inflow={0: 9.0}, tables={"constraints/hydro_bounds": rows})
-    assert found.stages[0].hydro.filling_target_hm3[0] == pytest.approx(30.0 - 8.0 * 2.628)
+    resolved = study(hydros=[plant], inflow={0: 9.0}, tables={"constraints/hydro_bounds": rows})
+    assert resolved.stages[0].hydro.filling_target_hm3[0] == pytest.approx(30.0 - 8.0 * 2.628)
 
 
 def production(*models):
@@ -89,12 +89,12 @@ def test_productivity_by_season_and_from_the_table(study):
         {"hydro_id": 0, "stage_id": stage, "equivalent_productivity_mw_per_m3s": value} | dict.fromkeys(names)
         for stage, value in ((0, 0.5), (2, 0.8))
     ]
-    found = study(
+    resolved = study(
         hydros=[hydro(0)],
         documents=models | {"stages.json": stages},
         tables={"system/hydro_energy_productivity": rows},
     )
-    assert [stage.hydro.productivity_mw_per_m3s[0] for stage in found.stages] == [0.5, 0.6, 0.8]
+    assert [stage.hydro.productivity_mw_per_m3s[0] for stage in resolved.stages] == [0.5, 0.6, 0.8]
 
 
 def planes(stage, *numbers):
@@ -108,8 +108,8 @@ def test_given_planes(study):
         planes(None, 0, 1.0, 0.2, 0.7, 0.0, None),
         planes(1, 0, 3.0, 0.3, 0.6, 0.0, 1.0),
     ]
-    found = study(hydros=[hydro(0, model="fpha")], tables={"system/fpha_hyperplanes": rows})
-    first, second = found.stages[0].hydro, found.stages[1].hydro
+    resolved = study(hydros=[hydro(0, model="fpha")], tables={"system/fpha_hyperplanes": rows})
+    first, second = resolved.stages[0].hydro, resolved.stages[1].hydro
     assert first.planes[0].tolist() == [[1.0, 0.2, 0.7, 0.0], [1.0, 0.1, 0.8, -0.1]]
     assert second.planes[0].tolist() == [[3.0, 0.3, 0.6, 0.0]]
     assert np.isnan(first.productivity_mw_per_m3s).all()
@@ -123,8 +123,8 @@ def test_plant_out_of_service_needs_no_productivity(study):
             "stage_ranges": [{"start_stage_id": 0, "model": "constant_productivity", "productivity_mw_per_m3s": 0.7}],
         }
     )
-    found = study(hydros=[hydro(0, entry_stage_id=9), hydro(1)], documents=models)
-    assert found.stages[0].hydro.productivity_mw_per_m3s.tolist() == [0.0, 0.7]
+    resolved = study(hydros=[hydro(0, entry_stage_id=9), hydro(1)], documents=models)
+    assert resolved.stages[0].hydro.productivity_mw_per_m3s.tolist() == [0.0, 0.7]
 
 
 def generic(*expressions, parameters=(), penalty=100.0):

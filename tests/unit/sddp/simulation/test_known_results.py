@@ -21,8 +21,8 @@ def test_results(name, tmp_path):
     assert outcome.costs.tolist() == pytest.approx([optimum], rel=1e-8)
     for table, columns in EXPECTED[name].items():
         for column, expected in columns.items():
-            found = tables[table][column].tolist()
-            assert found == pytest.approx(expected, rel=1e-6, abs=1e-6), f"{table}.{column}"
+            actual = tables[table][column].tolist()
+            assert actual == pytest.approx(expected, rel=1e-6, abs=1e-6), f"{table}.{column}"
 
 
 def test_study_with_all_entities_has_all_tables(tmp_path):

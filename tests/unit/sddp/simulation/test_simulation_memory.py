@@ -5,7 +5,7 @@ import pytest
 from memory_use import peak_bytes
 from solving import train_folder
 from systems_water import random_inflows
-from test_streamed_rows import into, streaming
+from test_streamed_rows import simulate_into_sink, streaming_sink
 
 from cobre.io.output import growing_tables
 from cobre.io.output.results import StoredRows
@@ -19,25 +19,25 @@ def trained(tmp_path_factory):
     return train_folder(random_inflows().write(tmp_path_factory.mktemp("random")))
 
 
-def simulated(trained, folder, scenarios):
+def simulate(trained, folder, scenarios):
     folder.mkdir()
-    sink = streaming(folder, seconds=1e9)
-    costs = into(sink, trained, scenarios, chunk_scenarios=CHUNK, spool_folder=folder)
+    sink = streaming_sink(folder, seconds=1e9)
+    costs = simulate_into_sink(sink, trained, scenarios, chunk_scenarios=CHUNK, spool_folder=folder)
     sink.publish(costs, {})
     return folder
 
 
 def test_simulation(tmp_path, trained, monkeypatch):
     monkeypatch.setattr(growing_tables, "MIN_ROWS_PER_GROUP", 1)  # buffered rows do not count as growth
-    simulated(trained, tmp_path / "first", 12 * CHUNK)  # what is loaded on first use
-    few = peak_bytes(lambda: simulated(trained, tmp_path / "few", 2 * CHUNK))
-    many = peak_bytes(lambda: simulated(trained, tmp_path / "many", 12 * CHUNK))
+    simulate(trained, tmp_path / "first", 12 * CHUNK)  # what is loaded on first use
+    few = peak_bytes(lambda: simulate(trained, tmp_path / "few", 2 * CHUNK))
+    many = peak_bytes(lambda: simulate(trained, tmp_path / "many", 12 * CHUNK))
     # By scenario: its cost and the offset of its row group; its rows take 12 kB.
     assert many - few < 10 * CHUNK * 1000
 
 
 def test_note_on_costs(tmp_path, trained):
-    folder = simulated(trained, tmp_path / "many", 6 * CHUNK)
+    folder = simulate(trained, tmp_path / "many", 6 * CHUNK)
     before, largest = pa.total_allocated_bytes(), 0
 
     def read(name, columns):

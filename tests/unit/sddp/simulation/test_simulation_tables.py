@@ -15,13 +15,13 @@ from cobre.sddp.simulation.tables import COMPONENTS
 HOURS = 730.0
 
 
-def simulated(case, folder, scenarios=1):
+def simulate_tables(case, folder, scenarios=1):
     return simulate_trained(train(case, folder), scenarios)[1]
 
 
 def test_thermal_system(tmp_path):
     """80 MW: 20 at 20 $, 25 at 60 $, 15 at 180 $, and a deficit of 20 at 1000 $."""
-    tables = simulated(SmallCase(thermals=THERMALS, load={0: 80.0}), tmp_path)
+    tables = simulate_tables(SmallCase(thermals=THERMALS, load={0: 80.0}), tmp_path)
     assert tables["thermals"]["thermal_id"].tolist() == [0, 1, 2] * 2
     assert tables["thermals"]["generation_mw"].tolist() == [20.0, 25.0, 15.0] * 2
     assert tables["thermals"]["generation_cost"] == pytest.approx(
@@ -34,7 +34,7 @@ def test_thermal_system(tmp_path):
 
 
 def test_ids_and_numbers_have_their_types(tmp_path):
-    tables = simulated(all_entity_kinds(), tmp_path)
+    tables = simulate_tables(all_entity_kinds(), tmp_path)
     assert set(tables) == {
         "costs",
         "hydros",
@@ -59,7 +59,7 @@ def test_contracts(tmp_path):
         load={0: 45.0},
         hours=(500.0, 230.0),
     )
-    table = simulated(case, tmp_path)["contracts"]
+    table = simulate_tables(case, tmp_path)["contracts"]
     assert table["contract_id"].tolist() == [0, 0, 1, 1] * 2
     assert table["block_id"].tolist() == [0, 1] * 4
     assert table["power_mw"] == pytest.approx([5.0, 5.0, 0.0, 0.0] * 2)
@@ -93,7 +93,7 @@ def test_sources(tmp_path):
     case.documents["penalties.json"] = case._documents()["penalties.json"] | {
         "bus": {"deficit_segments": [{"depth_mw": None, "cost": 1000.0}], "excess_cost": 5.0}
     }
-    tables = simulated(case, tmp_path)
+    tables = simulate_tables(case, tmp_path)
     table = tables["non_controllables"]
     assert table["available_mw"].tolist() == [20.0, 10.0] * 2
     assert table["generation_mw"] == pytest.approx([8.0, 10.0] * 2)
@@ -113,7 +113,7 @@ def test_lines_and_their_losses(tmp_path):
     )
     case.thermals[0]["exit_stage_id"] = 1
     case.thermals[1]["generation"]["max_mw"] = 200.0
-    tables = simulated(case, tmp_path)
+    tables = simulate_tables(case, tmp_path)
     table = tables["exchanges"]
     assert table["direct_flow_mw"] == pytest.approx([50.0, 0.0])
     assert table["reverse_flow_mw"] == pytest.approx([0.0, 50.0 / 0.9])
@@ -125,7 +125,7 @@ def test_lines_and_their_losses(tmp_path):
 
 def test_pumps(tmp_path):
     case = cascade(pumps=[pump(0, 2, 0, 6.0, least=6.0, rate=0.5)], hours=(500.0, 230.0))
-    table = simulated(case, tmp_path)["pumping_stations"]
+    table = simulate_tables(case, tmp_path)["pumping_stations"]
     assert table["pumped_flow_m3s"] == pytest.approx([6.0] * 8)
     assert table["pumped_volume_hm3"] == pytest.approx([6.0 * 0.0036 * 500.0, 6.0 * 0.0036 * 230.0] * 4)
     assert table["energy_consumption_mwh"] == pytest.approx([3.0 * 500.0, 3.0 * 230.0] * 4)
@@ -136,12 +136,12 @@ def test_water_value_equals_the_saved_thermal_cost(tmp_path):
     case = SmallCase(
         hydros=[hydro(0)], thermals=[thermal(0, 60.0, 200.0)], load={0: 100.0}, inflow={0: 10.0}, storage={0: 50.0}
     )
-    tables = simulated(case, tmp_path)
+    tables = simulate_tables(case, tmp_path)
     assert tables["hydros"]["water_value_per_hm3"] == pytest.approx([(60.0 - 0.005) * 1e6 / 3600.0] * 2)
 
 
 def test_chronological_blocks_continue_final_storage(tmp_path):
-    table = simulated(cascade(hours=(500.0, 230.0), block_mode="chronological"), tmp_path)["hydros"]
+    table = simulate_tables(cascade(hours=(500.0, 230.0), block_mode="chronological"), tmp_path)["hydros"]
     of_first = table["hydro_id"] == 0
     first, last = table["storage_initial_hm3"][of_first], table["storage_final_hm3"][of_first]
     assert first[0] == 50.0
@@ -149,7 +149,7 @@ def test_chronological_blocks_continue_final_storage(tmp_path):
 
 
 def test_soft_volumes_have_their_costs(tmp_path):
-    tables = simulated(filling(penalties={"storage_violation_below_cost": 2.0}), tmp_path)
+    tables = simulate_tables(filling(penalties={"storage_violation_below_cost": 2.0}), tmp_path)
     below = tables["hydros"]["storage_violation_below_hm3"].reshape(4, 2)[:, 1]
     assert below == pytest.approx([0.0, 0.0, *below[2:]])
     assert below[3] == pytest.approx(30.0)
@@ -158,20 +158,20 @@ def test_soft_volumes_have_their_costs(tmp_path):
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_components_add_up_to_the_immediate_cost(name, tmp_path):
-    costs = simulated(KNOWN[name][0](), tmp_path)["costs"]
+    costs = simulate_tables(KNOWN[name][0](), tmp_path)["costs"]
     assert sum(costs[component] for component in COMPONENTS) == pytest.approx(costs["immediate_cost"], rel=1e-10)
     assert costs["immediate_cost"] + costs["future_cost"] == pytest.approx(costs["total_cost"])
 
 
 def test_slacks_of_constraints_are_a_component(tmp_path):
-    costs = simulated(rule("thermal_generation(0)", *RULES["thermal_generation(0)"]), tmp_path)["costs"]
+    costs = simulate_tables(rule("thermal_generation(0)", *RULES["thermal_generation(0)"]), tmp_path)["costs"]
     assert costs["generic_violation_cost"].max() > 0.0
     assert sum(costs[component] for component in COMPONENTS) == pytest.approx(costs["immediate_cost"], rel=1e-10)
 
 
 def test_reservoirs_keep_the_balance(tmp_path):
     """Volumes, flows and slacks of the table add up for every plant of a cascade."""
-    table = simulated(KNOWN["withdrawal_with_cheap_violation"][0](), tmp_path)["hydros"]
+    table = simulate_tables(KNOWN["withdrawal_with_cheap_violation"][0](), tmp_path)["hydros"]
     shape = (4, 3)
     outflow = table["outflow_m3s"].reshape(shape)
     arriving = np.concatenate([np.zeros((4, 1)), outflow[:, :-1]], axis=1)

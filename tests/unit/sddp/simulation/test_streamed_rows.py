@@ -23,7 +23,7 @@ def trained(tmp_path_factory):
     return train_folder(random_inflows().write(tmp_path_factory.mktemp("random")))
 
 
-def into(sink, trained, scenarios=SCENARIOS, **others):
+def simulate_into_sink(sink, trained, scenarios=SCENARIOS, **others):
     others.setdefault("chunk_scenarios", CHUNK)
     return simulate_into(sink, trained, scenarios, trained.context.comm, **others).costs
 
@@ -31,16 +31,16 @@ def into(sink, trained, scenarios=SCENARIOS, **others):
 @pytest.fixture(scope="module")
 def in_memory(trained):
     sink = ArrowSink()
-    costs = into(sink, trained)
+    costs = simulate_into_sink(sink, trained)
     return costs, sink.digest, sink.tables()
 
 
-def streaming(folder, *, resume=False, seconds=0.0):
+def streaming_sink(folder, *, resume=False, seconds=0.0):
     (folder / UNFINISHED).mkdir(parents=True, exist_ok=True)
     return StreamingSink(GrowingTables(folder, "x", resume=resume), seconds)
 
 
-def check(folder, sink, costs, in_memory):
+def check_rows(folder, sink, costs, in_memory):
     sink.publish(costs, {})
     tables = read_results(folder)
     assert (costs.tobytes(), sink.digest) == (in_memory[0].tobytes(), in_memory[1])
@@ -51,22 +51,22 @@ def check(folder, sink, costs, in_memory):
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_spooled_rows_equal_those_in_memory(tmp_path, trained, in_memory, seconds):
-    sink = streaming(tmp_path, seconds=seconds)
-    check(tmp_path, sink, into(sink, trained, spool_folder=tmp_path), in_memory)
+    sink = streaming_sink(tmp_path, seconds=seconds)
+    check_rows(tmp_path, sink, simulate_into_sink(sink, trained, spool_folder=tmp_path), in_memory)
 
 
 @pytest.mark.parametrize("done", [2, 8])
 def test_closed_segments_are_not_simulated_again(tmp_path, trained, in_memory, done):
-    into(streaming(tmp_path), trained, done)
-    sink = streaming(tmp_path, resume=True)
+    simulate_into_sink(streaming_sink(tmp_path), trained, done)
+    sink = streaming_sink(tmp_path, resume=True)
     assert sink.done.tobytes() == in_memory[0][:done].tobytes()
-    check(tmp_path, sink, into(sink, trained, restored_costs=sink.done), in_memory)
+    check_rows(tmp_path, sink, simulate_into_sink(sink, trained, restored_costs=sink.done), in_memory)
 
 
 def test_resume_after_all_rows_writes_the_end(tmp_path, trained, in_memory):
-    into(streaming(tmp_path), trained)
-    sink = streaming(tmp_path, resume=True)
-    check(tmp_path, sink, into(sink, trained, restored_costs=sink.done), in_memory)
+    simulate_into_sink(streaming_sink(tmp_path), trained)
+    sink = streaming_sink(tmp_path, resume=True)
+    check_rows(tmp_path, sink, simulate_into_sink(sink, trained, restored_costs=sink.done), in_memory)
 
 
 def test_spool_in_a_file_gives_the_same_rows(tmp_path, trained):
@@ -83,9 +83,9 @@ KILLED = """
 import sys
 sys.path[:0] = sys.argv[3:]
 from pathlib import Path
-from test_streamed_rows import into, streaming
+from test_streamed_rows import simulate_into_sink, streaming_sink
 from solving import train_folder
-into(streaming(Path(sys.argv[2])), train_folder(Path(sys.argv[1])), 10**6)
+simulate_into_sink(streaming_sink(Path(sys.argv[2])), train_folder(Path(sys.argv[1])), 10**6)
 """
 
 
@@ -103,6 +103,6 @@ def test_killed_process_is_resumed(tmp_path, trained, in_memory):
     for later in (tmp_path / "out" / UNFINISHED).glob("*/record.json"):
         if int(later.parent.name) > 1:
             later.unlink()  # it went on for longer than the others simulate
-    sink = streaming(tmp_path / "out", resume=True)
+    sink = streaming_sink(tmp_path / "out", resume=True)
     assert len(sink.done) == 2 * CHUNK
-    check(tmp_path / "out", sink, into(sink, trained, restored_costs=sink.done), in_memory)
+    check_rows(tmp_path / "out", sink, simulate_into_sink(sink, trained, restored_costs=sink.done), in_memory)

@@ -60,9 +60,9 @@ def test_many_passes_have_blocks_of_falling_sizes(passes, openings, sizes):
 
 def test_blocks_keep_to_falling_limits():
     places = np.random.default_rng(3).normal(size=(20, 30))
-    found = as_lists(opening_blocks(opening_distances(places, places), 7, limits(8, 6, 4, 2)))
-    assert sorted(opening for block in found for opening in block) == list(range(20))
-    sizes = sorted(map(len, found), reverse=True)
+    blocks_of_openings = as_lists(opening_blocks(opening_distances(places, places), 7, limits(8, 6, 4, 2)))
+    assert sorted(opening for block in blocks_of_openings for opening in block) == list(range(20))
+    sizes = sorted(map(len, blocks_of_openings), reverse=True)
     assert all(size <= limit + 1 for size, limit in zip(sizes, (8, 6, 4, 2), strict=True))  # all were raised by one
     line = on_a_line(0.0, 1.0, 2.0, 50.0, 90.0, 91.0)  # far from the sampled opening joints save most
     assert as_lists(opening_blocks(line, 0, limits(3, 2, 1))) == [[0], [1, 2], [3, 4, 5]]
@@ -90,14 +90,14 @@ def test_one_block_is_one_chain_from_the_sampled_opening():
 def test_blocks_hold_every_opening_once(blocks, sampled):
     places = np.random.default_rng(blocks).normal(size=(20, 30))
     distances = opening_distances(places, places)
-    found = as_lists(opening_blocks(distances, sampled, limits(*[-(-20 // blocks)] * blocks)))
-    assert sorted(opening for block in found for opening in block) == list(range(20))
-    assert len(found) == blocks
+    blocks_of_openings = as_lists(opening_blocks(distances, sampled, limits(*[-(-20 // blocks)] * blocks)))
+    assert sorted(opening for block in blocks_of_openings for opening in block) == list(range(20))
+    assert len(blocks_of_openings) == blocks
     # Of one block too many, the two shortest together may be longer than the average.
-    assert max(map(len, found)) <= max(-(-20 // blocks), 2 * 20 // (blocks + 1))
-    assert all(distances[sampled, block[0]] <= distances[sampled, block[-1]] for block in found)
+    assert max(map(len, blocks_of_openings)) <= max(-(-20 // blocks), 2 * 20 // (blocks + 1))
+    assert all(distances[sampled, block[0]] <= distances[sampled, block[-1]] for block in blocks_of_openings)
     in_order = [part.tolist() for part in np.array_split(np.arange(20), blocks)]
-    assert length(distances, found, sampled) <= length(distances, in_order, sampled)
+    assert length(distances, blocks_of_openings, sampled) <= length(distances, in_order, sampled)
 
 
 def test_wrong_block_sizes_raise():

@@ -96,8 +96,8 @@ def test_statistics_are_population_statistics_of_each_season():
 def test_white_noise_stays_white():
     values = simulated(60, [()] * 12, seed=3)
     terms = describe_inflows(with_estimation(estimated_case(values), max_order=1)).terms
-    found = np.array([row.coefficients for row in terms.stages])
-    assert np.count_nonzero(found) <= 4  # about one of twenty is significant by chance
+    fitted = np.array([row.coefficients for row in terms.stages])
+    assert np.count_nonzero(fitted) <= 4  # about one of twenty is significant by chance
 
 
 def test_coefficients_solve_the_periodic_yule_walker_equations():
@@ -144,7 +144,7 @@ def _contributions(phi, std, season):
     """Return the inflow of a season due to one unit 1, 2, ... seasons before, followed forwards in time."""
     order = int(np.max(np.flatnonzero(phi[season]), initial=-1)) + 1
     seasons, lags = phi.shape
-    found = []
+    rows = []
     for back in range(1, order + 1):
         inflow = {season - back: 1.0}
         for at in range(season - back + 1, season + 1):
@@ -152,8 +152,8 @@ def _contributions(phi, std, season):
                 phi[at % seasons, lag - 1] * std[at % seasons] / std[(at - lag) % seasons] * inflow.get(at - lag, 0.0)
                 for lag in range(1, lags + 1)
             )
-        found.append(inflow[season])
-    return found
+        rows.append(inflow[season])
+    return rows
 
 
 def test_duplicate_lag_reduces_order_to_one():
@@ -230,10 +230,10 @@ def test_history_with_given_statistics_fits_coefficients_only():
 def test_history_with_given_coefficients_fits_statistics_only():
     values = simulated(40, [(0.5,)] * 12)
     given = coefficients([(h, t, 1, 0.3) for h in range(2) for t in range(12)])
-    found = describe_inflows(estimated_case(values, inflow_ar_coefficients=given))
-    assert (found.terms.stages[0].coefficients == 0.3).all()
-    assert found.statistics.mean_m3s == pytest.approx(values.mean(axis=0))
-    assert found.correlation is not None
+    description = describe_inflows(estimated_case(values, inflow_ar_coefficients=given))
+    assert (description.terms.stages[0].coefficients == 0.3).all()
+    assert description.statistics.mean_m3s == pytest.approx(values.mean(axis=0))
+    assert description.correlation is not None
 
 
 def test_history_with_complete_model_gives_lags_only():
@@ -323,14 +323,14 @@ def test_observations_by_kind(values, mean, std):
 def test_constant_season_is_never_a_lag():
     grid = simulated(40, [(0.6, 0.2)] * 12)
     grid[:, 3, 0] = HALF_TEN
-    found = describe_inflows(estimated_case(grid))
-    coefficients_ = np.array([row.coefficients[:, 0] for row in found.terms.stages])
+    description = describe_inflows(estimated_case(grid))
+    coefficients_ = np.array([row.coefficients[:, 0] for row in description.terms.stages])
     assert not coefficients_[3].any()
     for lag in range(1, coefficients_.shape[1] + 1):
         assert coefficients_[(3 + lag) % 12, lag - 1] == 0.0
-    assert found.correlation.profiles["season_03"][0].matrix.tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert [note.where for note in found.notes] == ["hydro_id 0 (H0)"]
-    assert "season 3: more than half" in found.notes[0].text
+    assert description.correlation.profiles["season_03"][0].matrix.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert [note.where for note in description.notes] == ["hydro_id 0 (H0)"]
+    assert "season 3: more than half" in description.notes[0].text
 
 
 def test_negative_observations_are_noted():
@@ -372,19 +372,21 @@ def pooled(values, coefficients_):
 
 def test_few_years_share_one_correlation():
     values = simulated(20, [(0.5,)] * 12)
-    found = describe_inflows(estimated_case(values))
-    assert set(found.correlation.schedule.values()) == {"default"}
-    matrix = found.correlation.profiles["default"][0].matrix
-    assert matrix[0, 1] == pytest.approx(pooled(values, [row.coefficients for row in found.terms.stages]), abs=1e-12)
+    description = describe_inflows(estimated_case(values))
+    assert set(description.correlation.schedule.values()) == {"default"}
+    matrix = description.correlation.profiles["default"][0].matrix
+    assert matrix[0, 1] == pytest.approx(
+        pooled(values, [row.coefficients for row in description.terms.stages]), abs=1e-12
+    )
 
 
 def test_thirty_pairs_give_separate_matrix():
     """The first January has no lag, so its season has a pair less than there are years."""
     values = simulated(30, [(0.8,)] * 12)
-    found = describe_inflows(estimated_case(values))
-    assert found.terms.stages[0].coefficients[0].any()
-    assert found.correlation.schedule[0] == "default"
-    assert found.correlation.schedule[8] == "season_08"
+    description = describe_inflows(estimated_case(values))
+    assert description.terms.stages[0].coefficients[0].any()
+    assert description.correlation.schedule[0] == "default"
+    assert description.correlation.schedule[8] == "season_08"
 
 
 def explosive_case():
@@ -402,10 +404,10 @@ def test_non_stationary_estimates_are_noted_and_use_historical_residuals():
     [note] = [note for note in model.notes if "stationary" in note.text]
     assert note.where.startswith("hydro_id 0, stage_id")
     assert "past inflows explain 1." in note.text
-    found = describe_inflows(case)
-    ratios = np.array([row.residual_ratio[0] for row in found.terms.stages])
+    description = describe_inflows(case)
+    ratios = np.array([row.residual_ratio[0] for row in description.terms.stages])
     assert (ratios <= 1.0 + 1e-12).all()
-    assert model.inflow_sigma[:, 0] == pytest.approx(ratios * found.statistics.std_m3s[:, 0])
+    assert model.inflow_sigma[:, 0] == pytest.approx(ratios * description.statistics.std_m3s[:, 0])
 
 
 def test_unobserved_lags_are_noted_once_for_all_plants():

@@ -23,13 +23,13 @@ def par_case(count, stats, terms, recent=(200.0,), **others):
 
 def trajectory(model, noise=0.0):
     """Return inflows of one scenario with the same noise at every stage."""
-    lags, found = model.initial_lags[None], []
+    lags, results = model.initial_lags[None], []
     for stage in range(model.num_stages):
         vector = np.full((1, model.layout.dimension), noise)
         inflow = model.realise(stage, vector).inflow_m3s + model.lag_inflow(stage, lags)
-        found.append(float(inflow[0, 0]))
+        results.append(float(inflow[0, 0]))
         lags = np.concatenate([inflow[:, None], lags[:, :-1]], axis=1)
-    return found
+    return results
 
 
 def test_inflows_of_a_published_case_fall_towards_their_mean():

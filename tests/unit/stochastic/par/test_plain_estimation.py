@@ -44,7 +44,7 @@ def with_odd_seasons(values):
 VALUES = history()
 
 
-def estimated(values=VALUES, **estimation):
+def estimate(values=VALUES, **estimation):
     start = (FIRST_YEAR + YEARS, 1)
     case = make_case(
         hydros=PLANTS,
@@ -57,7 +57,7 @@ def estimated(values=VALUES, **estimation):
 
 @pytest.mark.parametrize("max_order", [1, 3, 6, 12])
 def test_coefficients_equal_plain_loops(max_order):
-    terms = estimated(max_order=max_order).terms
+    terms = estimate(max_order=max_order).terms
     orders = set()
     for plant in range(PLANTS):
         fits = PlainFit(VALUES[:, :, plant], max_order).fits
@@ -74,7 +74,7 @@ def test_coefficients_with_yearly_component_equal_plain_loops(max_order, missing
     """Check also a last year whose last months are not observed yet."""
     values = VALUES.copy()
     values[-1, MONTHS - missing :] = np.nan
-    terms = estimated(values, max_order=max_order, order_selection="pacf_annual").terms
+    terms = estimate(values, max_order=max_order, order_selection="pacf_annual").terms
     for plant in range(PLANTS):
         plain = PlainFit(values[:, :, plant], max_order, with_year=True)
         for season, (lags, yearly) in enumerate(plain.fits):
@@ -89,7 +89,7 @@ def test_coefficients_with_yearly_component_equal_plain_loops(max_order, missing
 def test_season_without_lags_keeps_yearly_component():
     """Inflows without memory: lags are significant by chance, and go when contributions are negative."""
     values = 100.0 + 20.0 * np.random.default_rng(5).normal(size=(YEARS, MONTHS, PLANTS))
-    terms = estimated(values, max_order=6, order_selection="pacf_annual").terms
+    terms = estimate(values, max_order=6, order_selection="pacf_annual").terms
     alone = 0
     for plant in range(PLANTS):
         plain = PlainFit(values[:, :, plant], 6, with_year=True)
@@ -100,7 +100,7 @@ def test_season_without_lags_keeps_yearly_component():
 
 
 def test_every_mean_and_deviation():
-    statistics = estimated().statistics
+    statistics = estimate().statistics
     for plant in range(PLANTS):
         plain = PlainFit(VALUES[:, :, plant], 1)
         assert statistics.mean_m3s[:, plant] == pytest.approx(plain.mean, rel=1e-12)
@@ -109,6 +109,6 @@ def test_every_mean_and_deviation():
 
 def test_kinds_of_observations_at_their_limits():
     """The history has one of each kind, and its neighbour on the other side of the limit."""
-    statistics = estimated().statistics
+    statistics = estimate().statistics
     assert (statistics.std_m3s[[2, 7, 5], [0, 1, 3]] == 0.0).all()
     assert (statistics.std_m3s[[8, 5], [1, 2]] > 0.0).all()
