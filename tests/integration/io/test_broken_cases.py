@@ -1,4 +1,4 @@
-"""Twenty-five broken cases and twelve implausible ones, made from an example: one run reports each in plain words.
+"""Twenty-five broken cases and fourteen implausible ones, made from an example: one run reports each in plain words.
 
 `python tests/integration/io/test_broken_cases.py` prints the table.
 """
@@ -147,6 +147,14 @@ BROKEN = {
 IMPLAUSIBLE = {
     "load times 1000": (column(LOADS, "mean_mw", times(1000.0)), "the load is 651,000 MW"),
     "inflow times 1000": (column(INFLOWS, "mean_m3s", times(1000.0)), "times what it can turbine"),
+    "a plant in kW": (
+        edit(HYDROS, "hydros", 1, "generation", "max_generation_mw", to=286_000.0),
+        "439 times the load of the whole system",
+    ),
+    "a reservoir in dam3": (
+        edit(HYDROS, "hydros", 0, "reservoir", "max_storage_hm3", to=1.6e6),
+        "takes 324 years to fill",
+    ),
     "inflow below zero": (column(INFLOWS, "mean_m3s", times(-1.0)), "the mean inflow"),
     "a minimum outflow beyond the river": (
         edit(HYDROS, "hydros", 0, "outflow", "min_outflow_m3s", to=50_000.0),

@@ -138,14 +138,27 @@ def test_unreadable_file_is_reported(folder):
 def test_directory_instead_of_file_is_reported(folder):
     (folder / "stages.json").unlink()
     (folder / "stages.json").mkdir()
-    assert "cannot be read" in only_error(folder).message
+    problem = only_error(folder)
+    assert (problem.message, problem.advice) == ("is a directory, not a file", "replace it by a JSON file")
 
 
 def test_folder_in_the_place_of_a_table(folder):
     path = folder / "scenarios/load_seasonal_stats.parquet"
     path.unlink()
     path.mkdir()
-    assert only_error(folder).file == "scenarios/load_seasonal_stats.parquet"
+    problem = only_error(folder)
+    assert problem.file == "scenarios/load_seasonal_stats.parquet"
+    assert problem.message == "is a directory, not a file"
+    assert "replace it by one Parquet file" in problem.advice
+
+
+def test_pipe_in_the_place_of_a_table_is_not_called_truncated(folder):
+    path = folder / "scenarios/load_seasonal_stats.parquet"
+    path.unlink()
+    os.mkfifo(path)
+    problem = only_error(folder)
+    assert "is a device, a pipe or a socket, not a file" in problem.message
+    assert "truncated" not in str(problem)
 
 
 @pytest.mark.parametrize("name", sorted(MOVED))

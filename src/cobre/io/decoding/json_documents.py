@@ -17,6 +17,10 @@ MISSING_FILE = error_code("missing-file", Layer.STRUCTURE, "the file is missing"
 NOT_UTF8 = error_code("not-utf8", Layer.STRUCTURE, "is not UTF-8 text", remedy="save it as UTF-8")
 UNREADABLE_FILE = error_code("unreadable-file", Layer.STRUCTURE, "cannot be read: {value}", expected="a readable file")
 
+DIRECTORY_NOT_FILE = error_code(
+    "directory-not-file", Layer.STRUCTURE, "is a directory, not a file", remedy="replace it by {needed}"
+)
+
 INVALID_JSON = error_code(
     "invalid-json", Layer.STRUCTURE, "is not valid JSON: {value}", expected="a complete JSON object"
 )
@@ -84,8 +88,16 @@ def _read_text(path: Path, name: str, findings: Findings) -> str | None:
     except UnicodeDecodeError as error:
         findings.add(NOT_UTF8, name, about("byte", error.start))
     except OSError as error:
-        findings.add(UNREADABLE_FILE, name, value=error.strerror)
+        report_unreadable(name, error, "a JSON file", findings)
     return None
+
+
+def report_unreadable(name: str, error: OSError, needed: str, findings: Findings) -> None:
+    """Add the error of a file that cannot be opened; needed: what should be in its place."""
+    if isinstance(error, IsADirectoryError):
+        findings.add(DIRECTORY_NOT_FILE, name, needed=needed)
+    else:
+        findings.add(UNREADABLE_FILE, name, value=error.strerror)
 
 
 def _parse(name: str, text: str, findings: Findings) -> Document | None:

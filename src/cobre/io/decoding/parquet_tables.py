@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Table
-from cobre.io.decoding.json_documents import EMPTY_FILE, MAX_NUMBER
+from cobre.io.decoding.json_documents import EMPTY_FILE, MAX_NUMBER, report_unreadable
 from cobre.io.findings import Code, Findings, Layer, about, error_code, warning_code
 from cobre.io.storage.arrow_columns import (
     check_unpacked_size,
@@ -114,9 +114,14 @@ def sorted_by_keys(columns: Table, table: TableFormat) -> Table:
 def _open(path: Path, table: TableFormat, findings: Findings) -> "pa.Table | None":
     import pyarrow as pa  # noqa: PLC0415  (a case without tables needs no Arrow)
 
+    try:
+        check_untrusted(path)
+    except OSError as error:
+        report_unreadable(table.file, error, "one Parquet file; tables of several files are not read", findings)
+        return None
     expected = {column.name for column in table.columns}
     try:
-        with open_parquet(check_untrusted(path)) as file:
+        with open_parquet(path) as file:
             check_unpacked_size(file, path)
             present = file.schema_arrow.names
             if unknown := [name for name in present if name not in expected]:

@@ -89,6 +89,20 @@ INFLOW_ABOVE_TURBINES = warning_code(
     remedy="is the inflow in m3/s?",
 )
 
+CAPACITY_TOO_LARGE = warning_code(
+    "implausible-capacity",
+    Layer.PLAUSIBILITY,
+    "is {value:,.6g} MW, {comparison}",
+    remedy="is the capacity in MW?",
+)
+
+STORAGE_TOO_LARGE = warning_code(
+    "implausible-storage",
+    Layer.PLAUSIBILITY,
+    "is {value:,.6g} hm3, {comparison}",
+    remedy="is the volume in hm3?",
+)
+
 RIVER_BELOW_ZERO = warning_code(
     "river-below-zero",
     Layer.PLAUSIBILITY,
@@ -313,6 +327,62 @@ def _prices(case: Case, expected: Expected) -> Iterator[tuple[float, str]]:
 
 PRICE_RULES = (deficit_above_plants, minimum_generation_above_plants, range_of_prices)
 
+# Capacities compared with the largest in the world, with the load and with the river: wrong units.
+
+LARGEST_PLANT_MW = 100_000.0  # Three Gorges has 22,500 MW, and an equivalent reservoir of a whole region 45,600 MW
+TIMES_LOAD = 10.0  # Itaipu, planned for Paraguay alone, has less than 4 times its load
+LARGEST_STORAGE_HM3 = 1_000_000.0  # Kariba, the largest reservoir, holds 180,600 hm3
+FILLING_YEARS = 30.0  # the mean inflow of less than 10 years fills the largest reservoirs
+HOURS_PER_YEAR = 8760.0
+A_YEAR_OF_WEEKS = 8736.0  # hours in 52 weeks: the mean inflow of less may be that of a dry season
+
+
+def capacities_of_plants(case: Case, expected: Expected, findings: Findings) -> None:
+    """Warn of a plant beyond all real ones, or with many times the load of the system: most likely in other units."""
+    study_stages, system = expected.study.stages, case.system
+    sources = system.non_controllable_sources  # all wind of a region may be one: no limit on its size
+    hydro = _largest([stage.hydro.max_generation_mw for stage in study_stages])
+    thermal = _largest([stage.thermal.max_mw for stage in study_stages])
+    source = np.array([stage.source.available_mw for stage in study_stages]).max(axis=0)
+    classes: tuple[tuple[str, str, str, Sequence[Named], Floats, float], ...] = (
+        (entities.HYDROS, "hydro", "generation.max_generation_mw", system.hydros, hydro, LARGEST_PLANT_MW),
+        (entities.THERMALS, "thermal", "generation.max_mw", system.thermals, thermal, LARGEST_PLANT_MW),
+        (entities.SOURCES, "non-controllable source", "max_generation_mw", sources, source, np.inf),
+    )
+    load = float(expected.load_mw.sum(axis=1).max(initial=0.0))
+    for file, word, field, members, capacity, largest in classes:
+        times = capacity / load if load > 0.0 else np.zeros_like(capacity)
+        for position in np.flatnonzero((capacity > largest) | (times > TIMES_LOAD)).tolist():
+            comparison = (
+                f"{times[position]:,.0f} times the load of the whole system ({load:,.6g} MW)"
+                if times[position] > TIMES_LOAD
+                else "more than any plant in the world"
+            )
+            facts = {"value": capacity[position], "comparison": comparison}
+            findings.add(CAPACITY_TOO_LARGE, file, named(word, members[position]), field, **facts)
+
+
+def capacities_of_reservoirs(case: Case, expected: Expected, findings: Findings) -> None:
+    """Warn of a reservoir beyond all real ones, or that its river fills in decades: most likely in other units."""
+    storage = np.array([stage.hydro.max_storage_hm3 for stage in expected.study.stages]).max(axis=0)
+    river = _accumulated(expected.topology.downstream, _mean(expected, expected.inflow_m3s))
+    is_known = (river > 0.0) & ~_fed_from_elsewhere(expected) & (expected.hours.sum() >= A_YEAR_OF_WEEKS)
+    years = np.zeros_like(storage)
+    years[is_known] = storage[is_known] / (river[is_known] * HM3_PER_M3S_HOUR * HOURS_PER_YEAR)
+    for position in np.flatnonzero((storage > LARGEST_STORAGE_HM3) | (years > FILLING_YEARS)).tolist():
+        comparison = (
+            f"which its mean inflow ({river[position]:,.6g} m3/s including all plants upstream) takes "
+            f"{years[position]:,.0f} years to fill"
+            if years[position] > FILLING_YEARS
+            else "more than any reservoir in the world"
+        )
+        facts = {"value": storage[position], "comparison": comparison}
+        subject = named("hydro", case.system.hydros[position])
+        findings.add(STORAGE_TOO_LARGE, entities.HYDROS, subject, "reservoir.max_storage_hm3", **facts)
+
+
+SIZE_RULES = (capacities_of_plants, capacities_of_reservoirs)
+
 # Inflows compared with turbines and limits: wrong units, means below zero, minimums that no water can meet.
 
 INFLOWS = SCENARIO_TABLES["inflow_seasonal_stats"].file
@@ -510,7 +580,7 @@ def _warn(file: str, word: str, members: Sequence[Named], largest: Floats, code:
 NAME_RULES = (names_used_twice, plants_that_never_run)
 
 Rule = Callable[[Case, Expected, Findings], None]
-RULES: tuple[Rule, ...] = (*NAME_RULES, *ADEQUACY_RULES, *WATER_RULES, *PRICE_RULES)
+RULES: tuple[Rule, ...] = (*NAME_RULES, *ADEQUACY_RULES, *SIZE_RULES, *WATER_RULES, *PRICE_RULES)
 
 
 def check_generic_numbers(case: Case, findings: Findings) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import compute, parquet
+from small_cases import SmallCase, hydro
 
 import cobre
 
@@ -62,6 +63,18 @@ def idle_plant(content):
     content["thermals"][2]["generation"] = {"min_mw": 0.0, "max_mw": 0.0}
 
 
+def huge_plants(file, group, *path):
+    """Multiply a capacity of the first plant by 1,000, like a value in kW or in dam3."""
+
+    def change(content):
+        place = content[group][0]
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] *= 1000.0
+
+    return edited(file, change)
+
+
 def large_outflow(content):
     content["hydros"][0]["outflow"]["min_outflow_m3s"] = 50_000.0
 
@@ -79,6 +92,18 @@ IMPLAUSIBLE = {
     "minimum": (
         edited("system/thermals.json", forced_plant),
         ["is 5,000 MW in stage", "the largest minimum is 5,000 MW, of thermal 0 (Combined cycle)"],
+    ),
+    "hydro capacity": (
+        huge_plants("system/hydros.json", "hydros", "generation", "max_generation_mw"),
+        ["generation.max_generation_mw: is 272,000 MW, 418 times the load of the whole system (651 MW)"],
+    ),
+    "thermal capacity": (
+        huge_plants("system/thermals.json", "thermals", "generation", "max_mw"),
+        ["generation.max_mw: is 210,000 MW, 323 times the load of the whole system (651 MW)"],
+    ),
+    "storage": (
+        huge_plants("system/hydros.json", "hydros", "reservoir", "max_storage_hm3"),
+        ["is 1.6e+06 hm3, which its mean inflow (156.495 m3/s including all plants upstream) takes 324 years to fill"],
     ),
     "negative": (
         scaled(INFLOWS, "mean_m3s", lambda values: pa.array([-500.0] * len(values))),
@@ -131,6 +156,31 @@ def test_published_cases_are_plausible(name):
 def test_load_above_supply_gives_warning():
     (warning,) = cobre.validate(CASES / "d04-transmission").warnings
     assert "the load is 40 MW in stage 0, but its plants have only 20 MW and lines bring at most 15 MW" in str(warning)
+
+
+def huge_findings(folder, stages=2, load=40.0, **limits):
+    """Return the comparisons of implausible sizes that a small case gives."""
+    case = SmallCase(
+        hydros=[hydro(0, **limits)], stages=stages, load={0: load}, inflow={0: 10.0}, storage={0: 50.0}
+    ).write(folder)
+    findings = cobre.validate(case)
+    assert findings, str(findings)
+    return [str(found) for found in findings.warnings if found.code.name.startswith("implausible-")]
+
+
+def test_size_of_plant_without_load_is_compared_with_largest_plant(tmp_path):
+    assert huge_findings(tmp_path / "large", load=0.0, power=(0.0, 22_500.0)) == []
+    (finding,) = huge_findings(tmp_path / "huge", load=0.0, power=(0.0, 22_500_000.0))
+    assert "is 2.25e+07 MW, more than any plant in the world" in finding
+
+
+def test_storage_in_study_of_two_months_is_compared_with_largest_reservoir(tmp_path):
+    """The mean inflow of two months may be that of a dry season: it tells nothing about the years to fill."""
+    assert huge_findings(tmp_path / "large", storage=(0.0, 180_000.0)) == []
+    (finding,) = huge_findings(tmp_path / "huge", storage=(0.0, 180_000_000.0))
+    assert "is 1.8e+08 hm3, more than any reservoir in the world" in finding
+    (finding,) = huge_findings(tmp_path / "year", stages=12, storage=(0.0, 180_000.0))
+    assert "571 years to fill" in finding
 
 
 def narrow_lines(content):
