@@ -34,7 +34,7 @@ $(MODULES): $(LIBRARIES) FORCE
 
 FORCE:
 
-$(READY): $(LIBRARIES) $(MODULES) CMakeLists.txt $(wildcard native/*)
+$(READY): $(LIBRARIES) $(MODULES) CMakeLists.txt src/cobre/_native.pyi $(wildcard native/*)
 	@# The distribution used to be called cobre; an environment must not contain both.
 	@$(BIN)/python -m pip uninstall -qq --yes cobre
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .

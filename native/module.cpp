@@ -9,6 +9,7 @@ namespace nb = nanobind;
 NB_MODULE(_native, module) {
     if (!cobre::import_numpy()) throw nb::python_error();
     nb::set_leak_warnings(false);  // the kernel closes what a program leaves open at exit: no page of warnings
+    module.attr("INTERFACE_DIGEST") = COBRE_INTERFACE_DIGEST;  // SHA-256 of _native.pyi: `cobre.versions`
     cobre::bind_comm(module);
     cobre::lp::bind_cuts(module);
     cobre::lp::bind_engine(module);

@@ -58,8 +58,13 @@ def __getattr__(name: str) -> object:
         return import_module(f"cobre.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'cobre' has no attribute {name!r}")
-    with without_collection():  # hundreds of modules make no garbage
-        value = getattr(import_module(_HOMES[name]), name)
+    try:
+        with without_collection():  # hundreds of modules make no garbage
+            value = getattr(import_module(_HOMES[name]), name)
+    except (AttributeError, ImportError) as error:
+        if (stale := import_module("cobre.versions").explain_import_error(error)) is not None:
+            raise stale from error
+        raise
     globals()[name] = value
     return value
 

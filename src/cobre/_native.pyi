@@ -9,6 +9,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Indices = NDArray[np.int64]
 
+INTERFACE_DIGEST: str
+
 class CallGuard:
     def __init__(self, rank: int, size: int, reduce_op: type) -> None: ...
     def begin(self, operation: int, nbytes: int, label: str, /) -> bool: ...

@@ -15,6 +15,7 @@ import click
 from cobre.cli.setting_options import options_by_setting
 from cobre.cli.standard_streams import as_error, echo, echo_json
 from cobre.errors import CobreError, MissingLibraryError, error_details
+from cobre.versions import explain_import_error
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
@@ -131,6 +132,8 @@ def _worker_exit_report(error: "WorkerError") -> "ExitReport":
     if error.exit_code in _BY_SIGNAL:
         return _signal_exit_report(_BY_SIGNAL[error.exit_code])
     code = exit_code_of(error.inner)
+    if code is None and (stale := explain_import_error(error.inner)) is not None:
+        return ExitReport(f"cobre: {stale}", ExitCode.WORKER, details=stale.details())
     if code is None:
         return ExitReport(f"cobre: {error}", ExitCode.WORKER, details=error.details())
     return ExitReport(f"cobre: {message_of(error.inner)}", code, details=error_details(error.inner))

@@ -16,6 +16,7 @@ from cobre.cli.result_commands import bound, compare, explain, export, report, t
 from cobre.cli.run_command import run, simulate
 from cobre.cli.standard_streams import StandardStreams, as_error, echo, echo_json, show_traceback
 from cobre.io.storage.allocators import prefer_system_allocator
+from cobre.versions import explain_import_error
 
 # Layout of `cobre --help`: commands by task, with bold headings on a terminal.
 
@@ -80,6 +81,13 @@ class SectionedGroup(click.Group):
             if any("RANK" in name for name in os.environ):
                 report_with_other_ranks(error)
             raise
+        except (AttributeError, ImportError, TypeError) as error:
+            if (stale := explain_import_error(error)) is None:
+                raise
+            echo(f"cobre: {stale}", err=True)
+            if wants_json:
+                echo_json(as_error(str(stale), ExitCode.UNEXPECTED, stale.details()))
+            sys.exit(ExitCode.UNEXPECTED)
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command, with the help layout of this group."""
