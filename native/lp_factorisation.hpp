@@ -63,6 +63,20 @@ private:
         std::vector<double> value;
         PositionSet has;
     };
+    // What a solve reads of a factor: pointers that stay in registers, because nothing that is written can change them.
+    struct LineView {
+        const Int *start, *index;
+        const double* value;
+        explicit LineView(const Lines& lines)
+            : start(lines.start.data()), index(lines.index.data()), value(lines.value.data()) {}
+        // Subtract a multiple of a line.
+        void subtract(Int at, double multiple, double* work, PositionSet::Inserter pattern) const {
+            for (Int entry = start[at], end = start[at + 1]; entry < end; ++entry) {
+                work[index[entry]] -= value[entry] * multiple;
+                pattern.insert(index[entry]);
+            }
+        }
+    };
 
     void begin(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns);
     void pivot_on(Int row, Int column, double value);

@@ -38,46 +38,43 @@ void Factorisation::collect(std::vector<PositionValue>& parts) const {
 // have one order, whatever the pattern.
 void Factorisation::ftran(SparseVector& v, Purpose purpose) {
     scatter(v, first_position_);
-    pattern_.ascend(lower_columns_.has, [this](Int at) {
-        const double value = work_[at];
-        if (value == 0.0) return;
-        for (Int entry = lower_columns_.start[at]; entry < lower_columns_.start[at + 1]; ++entry) {
-            const Int row = lower_columns_.index[entry];
-            work_[row] -= lower_columns_.value[entry] * value;
-            pattern_.insert(row);
-        }
+    double* const work = work_.data();
+    PositionSet::Inserter pattern(pattern_);
+    const LineView lower(lower_columns_), upper(upper_columns_);
+    pattern_.ascend(lower_columns_.has, [=](Int at) {
+        const double value = work[at];
+        if (value != 0.0) lower.subtract(at, value, work, pattern);
     });
     apply_etas();
     if (purpose == Purpose::update) collect(column_for_update_);
     SparseVector::Writer out(v);
-    pattern_.drain_descending(upper_columns_.has, [&](Int at, bool has_entries) {
-        const double value = work_[at] / pivot_[at];
-        work_[at] = 0.0;
+    const double* const pivots = pivot_.data();
+    const Int* const slots = order_.data();
+    pattern_.drain_descending(upper_columns_.has, [=, &out](Int at, bool has_entries) {
+        const double value = work[at] / pivots[at];
+        work[at] = 0.0;
         if (std::abs(value) < kTiny) return;
-        out.set(order_[at], value);
-        if (!has_entries) return;
-        for (Int entry = upper_columns_.start[at]; entry < upper_columns_.start[at + 1]; ++entry) {
-            const Int row = upper_columns_.index[entry];
-            work_[row] -= upper_columns_.value[entry] * value;
-            pattern_.insert(row);
-        }
+        out.set(slots[at], value);
+        if (has_entries) upper.subtract(at, value, work, pattern);
     });
 }
 
 void Factorisation::solve_upper_transposed() {
-    pattern_.ascend_with(upper_rows_.has, [this](Int at, bool has_entries) {
-        const double value = work_[at] / pivot_[at];
-        work_[at] = value;
+    double* const work = work_.data();
+    PositionSet::Inserter pattern(pattern_);
+    const LineView upper(upper_rows_);
+    const double *const pivots = pivot_.data(), *const new_values = new_value_.data();
+    const Int *const newest = newest_.data(), *const older = older_.data(), *const new_columns = new_column_.data();
+    const auto rows = static_cast<Int>(rows_);
+    pattern_.ascend_with(upper_rows_.has, [=](Int at, bool has_entries) {
+        const double value = work[at] / pivots[at];
+        work[at] = value;
         if (!has_entries || value == 0.0) return;
-        const auto subtract = [&](Int column, double entry) {
-            work_[column] -= entry * value;
-            pattern_.insert(column);
-        };
-        if (static_cast<size_t>(at) < rows_)
-            for (Int entry = upper_rows_.start[at]; entry < upper_rows_.start[at + 1]; ++entry)
-                subtract(upper_rows_.index[entry], upper_rows_.value[entry]);
-        for (Int entry = newest_[at]; entry >= 0; entry = older_[entry])
-            subtract(new_column_[entry], new_value_[entry]);
+        if (at < rows) upper.subtract(at, value, work, pattern);
+        for (Int entry = newest[at]; entry >= 0; entry = older[entry]) {
+            work[new_columns[entry]] -= new_values[entry] * value;
+            pattern.insert(new_columns[entry]);
+        }
     });
 }
 
@@ -88,18 +85,15 @@ void Factorisation::btran(SparseVector& v, Purpose purpose) {
     if (purpose == Purpose::update) collect(row_for_update_);
     apply_etas_transposed();
     // Positions with entries first, then all results at once: most have none, and no predictor guesses which.
-    pattern_.descend(lower_rows_.has, [this](Int at) {
-        const double value = work_[at];
-        if (std::abs(value) < kTiny) return;
-        for (Int entry = lower_rows_.start[at]; entry < lower_rows_.start[at + 1]; ++entry) {
-            const Int column = lower_rows_.index[entry];
-            work_[column] -= lower_rows_.value[entry] * value;
-            pattern_.insert(column);
-        }
+    double* const work = work_.data();
+    PositionSet::Inserter pattern(pattern_);
+    const LineView lower(lower_rows_);
+    pattern_.descend(lower_rows_.has, [=](Int at) {
+        const double value = work[at];
+        if (!(std::abs(value) < kTiny)) lower.subtract(at, value, work, pattern);
     });
     SparseVector::Writer out(v);
     const Int* const rows = row_at_.data();
-    double* const work = work_.data();
     pattern_.drain_descending([&](Int at) {
         const double value = std::exchange(work[at], 0.0);
         if (!(std::abs(value) < kTiny)) out.set(rows[at], value);
@@ -108,29 +102,35 @@ void Factorisation::btran(SparseVector& v, Purpose purpose) {
 
 // Each eta subtracts multiples of other rows from one row, which moves to its new position.
 void Factorisation::apply_etas() {
+    double* const work = work_.data();
+    const Int *const starts = eta_start_.data(), *const positions = eta_position_.data();
+    const double* const values = eta_value_.data();
     for (size_t eta = 0; eta < eta_to_.size(); ++eta) {
         const Int from = eta_from_[eta], to = eta_to_[eta];
-        double value = work_[from];
-        for (Int at = eta_start_[eta]; at < eta_start_[eta + 1]; ++at)
-            value -= eta_value_[at] * work_[eta_position_[at]];
-        work_[from] = 0.0;
+        double value = work[from];
+        for (Int at = starts[eta], end = starts[eta + 1]; at < end; ++at) value -= values[at] * work[positions[at]];
+        work[from] = 0.0;
         if (std::abs(value) < kTiny) continue;
-        work_[to] = value;
+        work[to] = value;
         pattern_.insert(to);
     }
 }
 
 void Factorisation::apply_etas_transposed() {
+    double* const work = work_.data();
+    PositionSet::Inserter pattern(pattern_);
+    const Int *const starts = eta_start_.data(), *const positions = eta_position_.data();
+    const double* const values = eta_value_.data();
     for (size_t eta = eta_to_.size(); eta-- > 0;) {
         const Int from = eta_from_[eta], to = eta_to_[eta];
-        const double value = work_[to];
+        const double value = work[to];
         if (value == 0.0) continue;
-        work_[to] = 0.0;
-        work_[from] = value;
-        pattern_.insert(from);
-        for (Int at = eta_start_[eta]; at < eta_start_[eta + 1]; ++at) {
-            work_[eta_position_[at]] -= eta_value_[at] * value;
-            pattern_.insert(eta_position_[at]);
+        work[to] = 0.0;
+        work[from] = value;
+        pattern.insert(from);
+        for (Int at = starts[eta], end = starts[eta + 1]; at < end; ++at) {
+            work[positions[at]] -= values[at] * value;
+            pattern.insert(positions[at]);
         }
     }
 }

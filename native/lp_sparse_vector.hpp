@@ -11,6 +11,7 @@
 
 #include "highs_api.hpp"
 #include "lp_tolerances.hpp"
+#include "wide_instructions.hpp"
 
 namespace cobre::lp {
 
@@ -49,7 +50,7 @@ public:
         void add(Int at, double number) {
             const double before = value_[at], after = before + number;
             list_[count_] = at;
-            count_ += before == 0.0;
+            count_ += std::bit_cast<uint64_t>(before) == 0;  // never a negative zero
             value_[at] = std::abs(after) < kTiny ? kListedZero : after;
         }
 
@@ -85,6 +86,19 @@ private:
     size_t count_ = 0;
 };
 
+// The highest bit of a word that is not zero. LZCNT, which is much faster than BSR on AMD processors, is BSR with a
+// prefix that processors without LZCNT ignore: their result is the bit itself, not the number of zeros above it.
+#if defined(__x86_64__)
+inline const uint64_t kCountsZeros = has_lzcnt() ? 63 : 0;
+inline int highest_bit(uint64_t word) {
+    uint64_t result;
+    __asm__("rep bsrq %1, %0" : "=r"(result) : "r"(word) : "cc");
+    return static_cast<int>(result ^ kCountsZeros);
+}
+#else
+inline int highest_bit(uint64_t word) { return 63 - std::countl_zero(word); }
+#endif
+
 // A set of positions as bits. Visiting it in ascending or descending order meets positions that are inserted ahead of
 // the visitor, which is what a triangular solve with a sparse right-hand side needs: no search for the pattern
 // beforehand, and one order of all sums.
@@ -93,6 +107,16 @@ public:
     void resize(size_t size) { words_.assign((size + 63) / 64, 0); }
     void extend(size_t size) { words_.resize((size + 63) / 64, 0); }  // keeps its members
     void insert(Int at) { words_[static_cast<size_t>(at) >> 6] |= uint64_t{1} << (at & 63); }
+
+    // Inserts many: the pointer stays in a register.
+    class Inserter {
+    public:
+        explicit Inserter(PositionSet& home) : words_(home.words_.data()) {}
+        void insert(Int at) const { words_[static_cast<size_t>(at) >> 6] |= uint64_t{1} << (at & 63); }
+
+    private:
+        uint64_t* words_;
+    };
 
     // Visit the members of both sets, smallest first; `visit` may insert larger positions. `only` may end earlier.
     template <typename Visit>
@@ -112,7 +136,7 @@ public:
         for (size_t word = only.words_.size(); word-- > 0;) {
             uint64_t left = words_[word] & only.words_[word];
             while (left) {
-                const int bit = 63 - std::countl_zero(left);
+                const int bit = highest_bit(left);
                 visit(static_cast<Int>(word * 64) + bit);
                 left = words_[word] & only.words_[word] & ((uint64_t{1} << bit) - 1);
             }
@@ -145,7 +169,7 @@ public:
         for (size_t word = words_.size(); word-- > 0;) {
             uint64_t left = std::exchange(words_[word], 0);
             while (left) {
-                const int bit = 63 - std::countl_zero(left);
+                const int bit = highest_bit(left);
                 const bool inserts = inserting.words_[word] >> bit & 1;
                 left ^= uint64_t{1} << bit;
                 visit(static_cast<Int>(word * 64) + bit, inserts);
@@ -159,7 +183,7 @@ public:
     void drain_descending(Visit visit) {
         for (size_t word = words_.size(); word-- > 0;)
             for (uint64_t left = std::exchange(words_[word], 0); left;) {
-                const int bit = 63 - std::countl_zero(left);
+                const int bit = highest_bit(left);
                 left ^= uint64_t{1} << bit;
                 visit(static_cast<Int>(word * 64) + bit);
             }

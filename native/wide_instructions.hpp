@@ -34,6 +34,12 @@ inline bool has_avx2() {
     return has_avx() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_AVX2) != 0;
 }
 
+// LZCNT and POPCNT came together (AMD: ABM).
+inline bool has_lzcnt() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(0x80000001, &a, &b, &c, &d) != 0 && (c & bit_LZCNT) != 0;
+}
+
 #endif
 
 // Packs of elements side by side.
