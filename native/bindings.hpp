@@ -17,8 +17,9 @@ void bind_engine(nanobind::module_& module);    // lp_bindings.cpp
 }  // namespace lp
 
 namespace noise {
-void bind_noise(nanobind::module_& module);    // noise.cpp
-void bind_par_fit(nanobind::module_& module);  // par_fit.cpp
+void bind_noise(nanobind::module_& module);             // noise.cpp
+void bind_par_correlations(nanobind::module_& module);  // par_correlations.cpp
+void bind_par_fit(nanobind::module_& module);           // par_fit.cpp
 }  // namespace noise
 
 }  // namespace cobre

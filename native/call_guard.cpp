@@ -68,7 +68,8 @@ void CallGuard::start(Operation operation, uint64_t nbytes, PyObject* label) {
     record.nbytes = nbytes;
     record.begin_ticks = ticks();
     record.end_ticks = 0;
-    // Last: it may run the destructor of a label's class, and with it any Python code, which must find a complete record.
+    // Last: it may run the destructor of a label's class, and with it any Python code, which must find a complete
+    // record.
     Py_XDECREF(old);
 }
 
@@ -135,7 +136,7 @@ bool CallGuard::allgatherv(nb::handle hook, nb::handle send, nb::handle recv, nb
     return run(Operation::allgatherv, to.nbytes(), label, hook, send, recv, counts, displs);
 }
 
-// The common form alone: anything else goes to the validation in Python, which says what is wrong.
+// Only the common form: anything else goes to the validation in Python, which says what is wrong.
 bool CallGuard::allreduce(nb::handle hook, nb::handle send, nb::handle recv, nb::handle op, nb::handle label) {
     Buffer from, to;
     if (!is_ready() || !PyUnicode_Check(label.ptr()) || !read_plain(send.ptr(), false, from) ||

@@ -78,8 +78,8 @@ private:
     std::vector<CallRecord> recent_;
 };
 
-// `GuardedMethod`: a method of a Python class whose common case runs in the guard, without a Python frame between caller
-// and hook.
+// `GuardedMethod`: a method of a Python class whose common case runs in the guard, without a Python frame between
+// caller and hook.
 void bind_guarded_method(nanobind::module_& module);
 
 }  // namespace cobre

@@ -22,7 +22,8 @@ enum class Operation : uint32_t {
     split_local = 7,
 };
 
-// The call under way on a communicator, as ranks compare it and messages show it. label: UTF-8, valid until the next call.
+// The call under way on a communicator, as ranks compare it and messages show it. label: UTF-8, valid until the next
+// call.
 struct CurrentCall {
     uint64_t sequence = 0;
     Operation operation = Operation::join;

@@ -22,8 +22,8 @@ struct Turn {
     double cosine, sine;
 };
 
-// Angles of the pairs of a round, side by side: pair k is player k against player k of the opponents. That of a pair that
-// is not turned is zero, which leaves its elements as they are.
+// Angles of the pairs of a round, side by side: pair k is player k against player k of the opponents. That of a pair
+// that is not turned is zero, which leaves its elements as they are.
 struct Angles {
     const double *cosine, *sine;
 };
@@ -54,8 +54,8 @@ template <typename Number>
 
 enum class Order { rows_first, columns_first, columns_only };
 
-// Two rows of the table, from where they lie in this round to where they lie in the next: elements of the players of the
-// upper half come first, those of their opponents follow.
+// Two rows of the table, from where they lie in this round to where they lie in the next: elements of the players of
+// the upper half come first, those of their opponents follow.
 struct RowPair {
     const double *from_p, *from_q;
     double *to_p, *to_q;
@@ -81,8 +81,8 @@ template <Order order, typename Packed>
     store(rows.to_q + upper, qx), store(rows.to_q + lower, qy);
 }
 
-// Puts the elements where the next round wants them: the first player stays, the others go one place on, the last of the
-// upper half over to the opponents, and their first to the upper half.
+// Puts the elements where the next round wants them: the first player stays, the others go one place on, the last of
+// the upper half over to the opponents, and their first to the upper half.
 template <Order order, typename Packed>
 [[gnu::always_inline]] inline void turn_in_order(const RowPair rows, const Angles angles, size_t half) {
     constexpr size_t lanes = Packed::lanes;
@@ -151,8 +151,8 @@ void turn_strip(const std::vector<Turn>& turns, double* strip) {
     turn_strip_body<Two>(turns, strip);
 }
 
-// The matrix while it is turned. Columns lie in the order of the tournament: first those of the upper half of the table,
-// then those of their opponents, so that the pairs of a row are turned side by side.
+// The matrix while it is turned. Columns lie in the order of the tournament: first those of the upper half of the
+// table, then those of their opponents, so that the pairs of a row are turned side by side.
 class Table {
 public:
     Table(const double* matrix, size_t count) : count_(count), half_((count + 1) / 2), width_(2 * half_) {

@@ -97,8 +97,8 @@ public:
 
     size_t size() const { return entries_.size(); }
 
-    // Fills `start` (rows + 1), and `index` and `value` from their beginning; entries of one row and column are added in
-    // order. Returns how many there are.
+    // Fills `start` (rows + 1), and `index` and `value` from their beginning; entries of one row and column are added
+    // in order. Returns how many there are.
     size_t assemble(size_t num_columns, Array<int32_t> start, Array<int32_t> index, Array<double> value) {
         const size_t count = entries_.size();
         if (index.size() != count || value.size() != count || start.size() == 0)

@@ -31,7 +31,7 @@ StopSignal::Ask ask_python(const nb::object& ask) {
 namespace {
 
 // An engine and the stages that were loaded into it, by number.
-struct BoundEngine {
+struct LpEngine {
     Engine engine;
     std::unordered_map<Int, std::shared_ptr<const BoundStage>> stages;
 
@@ -81,7 +81,7 @@ struct BoundEngine {
                             const nb::object& ask);
 };
 
-// Path p is a chain with the one item p. It starts from the basis that its step names, else from basis 0 where the stage
+// Path p is a chain with the one item p. It starts from the basis that its step names, else from basis 0 if the stage
 // has one.
 struct PathIndices {
     std::vector<Int> chain_start, first_basis, no_basis;
@@ -126,8 +126,8 @@ const Int* read_carried(const Step& step, const StageModel& model, const StageMo
     return from.data();
 }
 
-PathResults BoundEngine::solve_paths(const nb::list& steps, nb::handle states, const PathOutputs& outputs,
-                                     const nb::object& ask) {
+PathResults LpEngine::solve_paths(const nb::list& steps, nb::handle states, const PathOutputs& outputs,
+                                  const nb::object& ask) {
     const Array<double> first(states, "states");
     const PathIndices paths(first.height());
     std::deque<CutView> views;  // stages point into it: a deque moves nothing when it grows
@@ -227,7 +227,7 @@ void bind_results(nb::module_& module) {
     bind_counts(paths);
 }
 
-// A factorised basis alone, on dense vectors: for tests.
+// A factorised basis by itself, on dense vectors: for tests.
 struct BoundFactorisation {
     Factorisation factorisation;
     SparseVector vector;
@@ -280,15 +280,15 @@ void bind_factorisation(nb::module_& module) {
         .def_prop_ro("nucleus", [](const BoundFactorisation& bound) { return bound.factorisation.nucleus(); });
 }
 
-void bind_settings(nb::module_& module) {
-    const Settings defaults;
+void bind_options(nb::module_& module) {
+    const SimplexOptions defaults;
     module.attr("MAX_DENSE_ROWS") = kMaxDenseRows;
-    nb::class_<Settings>(module, "SimplexOptions")
+    nb::class_<SimplexOptions>(module, "SimplexOptions")
         .def(
             "__init__",
-            [](Settings* self, double highs_feasibility, double violation, Int max_added, Int attempts,
+            [](SimplexOptions* self, double highs_feasibility, double violation, Int max_added, Int attempts,
                Int max_dense_rows) {
-                new (self) Settings;
+                new (self) SimplexOptions;
                 self->tolerances.highs_feasibility = highs_feasibility;
                 self->tolerances.violation = violation;
                 self->max_added_per_round = max_added;
@@ -299,17 +299,18 @@ void bind_settings(nb::module_& module) {
             "violation_tolerance"_a = defaults.tolerances.violation,
             "max_added_per_round"_a = defaults.max_added_per_round, "retry_attempts"_a = defaults.retry_attempts,
             "max_dense_rows"_a = defaults.max_dense_rows)
-        .def_prop_ro("highs_feasibility_tolerance", [](const Settings& s) { return s.tolerances.highs_feasibility; })
-        .def_prop_ro("violation_tolerance", [](const Settings& s) { return s.tolerances.violation; })
-        .def_ro("max_added_per_round", &Settings::max_added_per_round)
-        .def_ro("retry_attempts", &Settings::retry_attempts)
-        .def_ro("max_dense_rows", &Settings::max_dense_rows);
+        .def_prop_ro("highs_feasibility_tolerance",
+                     [](const SimplexOptions& s) { return s.tolerances.highs_feasibility; })
+        .def_prop_ro("violation_tolerance", [](const SimplexOptions& s) { return s.tolerances.violation; })
+        .def_ro("max_added_per_round", &SimplexOptions::max_added_per_round)
+        .def_ro("retry_attempts", &SimplexOptions::retry_attempts)
+        .def_ro("max_dense_rows", &SimplexOptions::max_dense_rows);
 }
 
 }  // namespace
 
 void bind_engine(nb::module_& module) {
-    bind_settings(module);
+    bind_options(module);
     bind_records(module);
     lp_failure = PyErr_NewException("cobre._native.LpFailure", PyExc_Exception, nullptr);
     module.attr("LpFailure") = nb::borrow(lp_failure);
@@ -325,24 +326,24 @@ void bind_engine(nb::module_& module) {
         },
         "counter"_a);
 
-    nb::class_<BoundEngine>(module, "LpEngine")
+    nb::class_<LpEngine>(module, "LpEngine")
         .def(
             "__init__",
-            [](BoundEngine* self, const std::string& library, Int threads, Int cores, const Settings& settings) {
-                new (self) BoundEngine{Engine(library, threads, cores, settings), {}};
+            [](LpEngine* self, const std::string& library, Int threads, Int cores, const SimplexOptions& options) {
+                new (self) LpEngine{Engine(library, threads, cores, options), {}};
             },
             "library"_a, "threads"_a, "cores"_a, "settings"_a)
-        .def("load", &BoundEngine::load, "stage"_a, "parts"_a)
-        .def("load_same", &BoundEngine::load_same, "stage"_a, "loaded"_a)
-        .def("solve", &BoundEngine::solve, "stage"_a, "cuts"_a, "chains"_a, "out"_a, "ask"_a.none() = nb::none())
-        .def("solve_paths", &BoundEngine::solve_paths, "steps"_a, "states"_a, "out"_a, "ask"_a.none() = nb::none())
+        .def("load", &LpEngine::load, "stage"_a, "parts"_a)
+        .def("load_same", &LpEngine::load_same, "stage"_a, "loaded"_a)
+        .def("solve", &LpEngine::solve, "stage"_a, "cuts"_a, "chains"_a, "out"_a, "ask"_a.none() = nb::none())
+        .def("solve_paths", &LpEngine::solve_paths, "steps"_a, "states"_a, "out"_a, "ask"_a.none() = nb::none())
         .def(
             "save_failed",
-            [](BoundEngine& bound, const std::string& path, const std::vector<std::string>& columns,
+            [](LpEngine& bound, const std::string& path, const std::vector<std::string>& columns,
                const std::vector<std::string>& rows) { bound.engine.save_failed(path, columns, rows); },
             "path"_a, "columns"_a, "rows"_a)
-        .def_prop_ro("solves_done", [](const BoundEngine& bound) { return bound.engine.solves_done(); })
-        .def_prop_ro("version", [](const BoundEngine& bound) { return std::string(bound.engine.version()); });
+        .def_prop_ro("solves_done", [](const LpEngine& bound) { return bound.engine.solves_done(); })
+        .def_prop_ro("version", [](const LpEngine& bound) { return std::string(bound.engine.version()); });
 }
 
 }  // namespace cobre::lp

@@ -38,8 +38,9 @@ nb::object cut_values(const CutRows& cuts, nb::handle states) {
     return table;
 }
 
-// The searches of some solves of a chain, for tests: with right-hand sides of all cuts, or with a copy in single precision.
-// A state has the components of `states`, then those of `known`, both by solve, then those that all solves share.
+// The searches of some solves of a chain, for tests: with right-hand sides of all cuts, or with a copy in single
+// precision. A state has the components of `states`, then those of `known`, both by solve, then those that all solves
+// share.
 struct HighestCuts {
     nb::object cut, value;
 };

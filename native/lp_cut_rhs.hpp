@@ -29,8 +29,8 @@ public:
     // In the solve that was chosen: of a cut, which is selected, and of all selected cuts.
     double at(Int cut) { return is_lazy_ ? lazy_at(cut) : numbers_[cut]; }
     const double* all();
-    // The selected cut of the largest value above a limit at the n decided states x, the first of equals. is_excluded: by
-    // cut.
+    // The selected cut of the largest value above a limit at the n decided states x, the first of equals. is_excluded:
+    // by cut.
     CutView::Value highest_at(Int n, const double* x, double limit, const uint8_t* is_excluded);
 
 private:
@@ -40,7 +40,7 @@ private:
     bool is_lazy_ = false;
     size_t solves_ = 0, chosen_ = 0;
 
-    // Not lazy: by cut, and solves x cuts where they have terms of their own.
+    // Not lazy: by cut, and solves x cuts if they have terms of their own.
     std::vector<double> common_, each_;
     bool has_each_ = false;
     const double* numbers_ = nullptr;  // of the solve
@@ -52,7 +52,7 @@ private:
     bool is_known_ = false;
     CutScreen::Workspace workspace_;
     CutTerms point_;
-    // By cut: its right-hand side, which is that of the present solve where the solve's number is `computed_in_`.
+    // By cut: its right-hand side, which is that of the present solve if the solve's number is `computed_in_`.
     std::vector<double> computed_;
     std::vector<uint64_t> computed_in_;
     uint64_t solve_number_ = 0;  // of all solves, so that no number comes twice

@@ -22,8 +22,9 @@ constexpr size_t kLanes = CutScreen::kLanes;
 constexpr float kNoValue = -std::numeric_limits<float>::infinity();
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
-// A sum of n terms in single precision has n additions, and each term a product and two conversions, all with a relative
-// error of up to 2^-24. An eighth more covers products of errors, the rounding of bounds, and the error of the exact sum.
+// A sum of n terms in single precision has n additions, and each term a product and two conversions, all with a
+// relative error of up to 2^-24. An eighth more covers products of errors, the rounding of bounds, and the error of the
+// exact sum.
 constexpr double kUnitError = 0x1p-24 * 1.125;
 constexpr size_t kOtherErrors = 8;
 // Added to every size. Where a number or a product underflows (below 1.2e-38) its error is not relative to it; but the
@@ -34,8 +35,8 @@ constexpr double kLargestSize = 1e37;
 
 double bound_of(double size) { return size <= kLargestSize ? size + kTinySize : kNoBound; }
 
-// Terms of sums over rows of a tile. The bits of estimates may differ between processors: bounds on their errors hold for
-// any order of additions.
+// Terms of sums over rows of a tile. The bits of estimates may differ between processors: bounds on their errors hold
+// for any order of additions.
 struct FloatTerms {
     const float* factors;
     const Int* rows;
@@ -136,7 +137,7 @@ void find_highest(const Tile* base, const FloatTerms& terms, const Tile* rows, s
     }
 }
 
-// NaN where one of the numbers is: without their signs, numbers are in the order of their bits, and NaN comes last.
+// NaN if one of the numbers is: without their signs, numbers are in the order of their bits, and NaN comes last.
 double largest_size(const Tile& tile) {
     int32_t largest = 0;
     for (const float number : tile.lane) largest = std::max(largest, std::bit_cast<int32_t>(number) & 0x7fffffff);

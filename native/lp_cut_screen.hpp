@@ -1,6 +1,6 @@
-// A copy of the selected cuts in single precision, which tells the few cuts that may be the highest at a point: half the
-// memory and twice the lanes of a scan in double precision. Bounds on its error make sure that no cut is missed; the
-// candidates are then evaluated exactly.
+// A copy of the selected cuts in single precision, which tells the few cuts that may be the highest at a point: half
+// the memory and twice the lanes of a scan in double precision. Bounds on its error make sure that no cut is missed;
+// the candidates are then evaluated exactly.
 #pragma once
 
 #include <cstddef>

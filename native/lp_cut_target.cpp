@@ -22,7 +22,8 @@ CutTarget::CutTarget(std::span<const double> spectral_weights, size_t points, Wo
 
 void CutTarget::finish_chain(Int chain, const ChainBatch& batch, const Results& results) {
     const auto point = static_cast<size_t>(chain / batch.chains_per_point);
-    // acquire and release: the results of the point's other chains, which another thread may have solved, are read next.
+    // acquire and release: the results of the point's other chains, which another thread may have solved, are read
+    // next.
     if (finished_[point].fetch_add(1, std::memory_order_acq_rel) + 1 < batch.chains_per_point) return;
     make_cut(point, batch.states + point * dimension_, results);
 }
@@ -56,6 +57,7 @@ void CutTarget::write(size_t slot, const std::vector<double>& cut) {
     for (size_t component = 0; component < dimension_; ++component) {
         const Int row = rows_.empty() ? static_cast<Int>(1 + component) : rows_[component];
         if (row >= 0) chunk->numbers[chunk_index(static_cast<size_t>(row), chunk->width, slot)] = cut[1 + component];
+        // relaxed: the thread pool publishes it with the results
         else if (cut[1 + component] != 0.0) has_stray_coefficients_.store(true, std::memory_order_relaxed);
     }
 }

@@ -29,7 +29,8 @@ public:
 
     // The results of a chain are there; makes the cut when it was the last chain of its trial point.
     void finish_chain(Int chain, const ChainBatch& batch, const Results& results);
-    // Whether some cut has a coefficient that is not 0 for a component that is not stored.
+    // Whether some cut has a coefficient that is not 0 for a component that is not stored. To be read after the solves:
+    // relaxed, because the thread pool has waited for the threads that set it.
     bool has_stray_coefficients() const { return has_stray_coefficients_.load(std::memory_order_relaxed); }
 
 private:

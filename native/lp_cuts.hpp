@@ -34,7 +34,7 @@ struct CutTerms {
 class CutScreen;
 
 // theta >= intercept + coefficients . outgoing state. Row 0 of a chunk holds the intercepts; the others hold the
-// components that some cut depends on. row_of: by component, its row, or -1 where no cut depends on it; null: row 1 +
+// components that some cut depends on. row_of: by component, its row, or -1 if no cut depends on it; null: row 1 +
 // component. selected: by cut, whether cut selection keeps it (`CutPool.active` in Python; here "active" is a cut at
 // its bound).
 class CutView {
@@ -80,7 +80,8 @@ public:
         Int cut = -1;
         double value = 0.0;
     };
-    // The selected cut of the largest rhs[cut] + cut_value[cut] above a limit, the first of equals. is_excluded: by cut.
+    // The selected cut of the largest rhs[cut] + cut_value[cut] above a limit, the first of equals. is_excluded: by
+    // cut.
     Value highest(const double* rhs, const double* cut_value, double limit, const uint8_t* is_excluded) const;
     // The same for rhs[cut] + sum over the first n components of coefficient * x, added in this order.
     Value highest_at(Int n, const double* x, const double* rhs, double limit, const uint8_t* is_excluded) const;

@@ -23,12 +23,9 @@ void DenseDualSimplex::compute_pivot_row(const Leaving& leaving) {
             for_each_entry(active_rows_[row], [&](Int column, double value) { pivot_row_[column] -= weight * value; });
 }
 
-// The ratio test with bound flips: boxed variables flip to the other bound as long as the leaving variable stays
-// infeasible. Among candidates within Harris's tolerance the largest pivot wins, then the smallest index. Each pass takes
-// one candidate away, and the one of the least limit always qualifies: a sum with a positive number is never below its
-// other part.
-bool DenseDualSimplex::ratio_test(double infeasibility, Int& entering) {
-    const double sign = infeasibility > 0.0 ? 1.0 : -1.0;
+// Collect the variables that may enter: those whose reduced cost gets closer to zero as the leaving variable moves to
+// its bound. sign: of the infeasibility.
+void DenseDualSimplex::list_candidates(double sign) {
     candidates_.clear();
     const auto consider = [&](Int index, double pivot, double dual, bool may_rise, bool may_fall) {
         const double gain = sign * pivot;
@@ -56,6 +53,14 @@ bool DenseDualSimplex::ratio_test(double infeasibility, Int& entering) {
         consider(stage_->columns + static_cast<Int>(row), pivot_row_slacks_[row], duals_[row],
                  !active_rows_[row].at_upper, active_rows_[row].at_upper);
     }
+}
+
+// The ratio test with bound flips: boxed variables flip to the other bound as long as the leaving variable stays
+// infeasible. Among candidates within Harris's tolerance the largest pivot wins, then the smallest index. Each pass
+// takes one candidate away, and the one of the least limit always qualifies: a sum with a positive number is never
+// below its other part.
+bool DenseDualSimplex::ratio_test(double infeasibility, Int& entering) {
+    list_candidates(infeasibility > 0.0 ? 1.0 : -1.0);
     double left = std::abs(infeasibility);
     flips_.clear();
     while (!candidates_.empty()) {

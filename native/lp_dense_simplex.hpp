@@ -1,4 +1,4 @@
-// The dual simplex method with a dense inverse, for stages with few rows whose LPs differ in right-hand sides alone.
+// The dual simplex method with a dense inverse, for stages with few rows whose LPs differ only in right-hand sides.
 //
 // Only active rows (at a bound) and basic columns take part in the linear algebra: with k of each, everything follows
 // from the k x k matrix between them and its inverse. A cut that is not active costs nothing but the evaluation of its
@@ -67,6 +67,7 @@ private:
     void btran_row(const Row& row);
     bool pivot(const Leaving& leaving);
     void compute_pivot_row(const Leaving& leaving);
+    void list_candidates(double sign);
     bool ratio_test(double infeasibility, Int& entering);
     void flip(Int candidate);
     double update_duals(Int entering);

@@ -50,11 +50,11 @@ private:
 
 }  // namespace
 
-Engine::Engine(const std::string& library, Int threads, Int cores, const Settings& settings)
+Engine::Engine(const std::string& library, Int threads, Int cores, const SimplexOptions& options)
     : api_(library),
       pool_(static_cast<size_t>(std::max<Int>(1, threads)), static_cast<size_t>(std::max<Int>(1, cores))) {
     for (size_t thread = 0; thread < pool_.threads(); ++thread)
-        solvers_.push_back(std::make_unique<Solver>(api_, settings, StopPoint{&stop_, thread == 0}));
+        solvers_.push_back(std::make_unique<Solver>(api_, options, StopPoint{&stop_, thread == 0}));
 }
 
 SolveCounts Engine::run(const std::vector<Int>& order, const ThreadPool::Task& task, const StopSignal::Ask& ask,
@@ -65,7 +65,7 @@ SolveCounts Engine::run(const std::vector<Int>& order, const ThreadPool::Task& t
     try {
         pool_.run(order, task, shared_counter, &stop_);
     } catch (...) {
-        if (!stop_.is_set()) {  // else the failure of an LP does not matter any more
+        if (!stop_.is_set()) {  // else the failure of an LP no longer matters
             failed_ = solvers_[pool_.failed_thread()].get();
             throw;
         }
@@ -85,6 +85,7 @@ SolveCounts Engine::solve_chains(const StageModel& stage, const CutView& cuts, c
         if (!is_loaded[thread]) solver.load(stage, cuts, static_cast<size_t>(batch.chain_start[batch.chains]));
         is_loaded[thread] = 1;
         solve_chain(solver, stage, chain, batch, results);
+        // relaxed: a number to show, see solves_done()
         solves_done_.fetch_add(batch.chain_start[chain + 1] - batch.chain_start[chain], std::memory_order_relaxed);
         if (new_cuts) new_cuts->finish_chain(chain, batch, results);
     };
@@ -113,7 +114,7 @@ SolveCounts Engine::solve_paths(std::vector<PathStage>& stages, const PathStates
             solve_chain(solver, *stage.model, path,
                         stage.carries_basis ? carried.start_from(stages[at - 1], stage, path) : stage.batch,
                         stage.results);
-            solves_done_.fetch_add(1, std::memory_order_relaxed);
+            solves_done_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a number to show
             double* const next = at + 1 < stages.size() ? state_of(at + 1)
                                  : states.leaving       ? states.leaving + offset
                                                         : nullptr;

@@ -33,7 +33,7 @@ struct PathStates {
 class Engine {
 public:
     // cores: that this process may use; with fewer cores than threads, idle threads sleep at once.
-    Engine(const std::string& library, Int threads, Int cores, const Settings& settings);
+    Engine(const std::string& library, Int threads, Int cores, const SimplexOptions& options);
 
     // Solve all chains, or those that this process takes from a shared counter; throws the LpFailure of the first chain
     // that failed. new_cuts: makes the cut of a trial point when its last chain is solved; null: no cuts are wanted.

@@ -99,7 +99,7 @@ __attribute__((target("avx2"))) void add_scaled_wide(double* y, double factor, c
     for (; at < n; ++at) y[at] += factor * x[at];
 }
 
-// Sums of so many vectors of four, in registers while the rows take turns.
+// Sums of `vectors` vectors of four, in registers while the rows take turns.
 template <size_t vectors>
 __attribute__((target("avx2"), always_inline)) inline void sum_rows(const double* base, const double* factors,
                                                                     const double* const* rows, size_t count, size_t at,

@@ -25,7 +25,7 @@ void build_opening_chains(std::span<const Int> order, std::span<const Int> sampl
 
 namespace {
 
-// By component: 1 / (standard deviation to the power 3/4); 0 where all openings agree. Square roots are exact to the
+// By component: 1 / (standard deviation to the power 3/4); 0 if all openings agree. Square roots are exact to the
 // last digit on every machine, which powers are not.
 std::vector<double> component_weights(const NoiseTable& openings) {
     std::vector<double> weight(openings.width, 0.0);
@@ -51,7 +51,7 @@ public:
         for (size_t block = 0; block < openings; ++block) update_savings(block);
     }
 
-    // Join the two blocks that save most where the longest blocks stay within `limits`; false: there are none.
+    // Join the two blocks that save most, if the longest blocks stay within `limits`; false: there are none.
     bool join_best(const std::vector<Int>& limits) {
         double best = -std::numeric_limits<double>::infinity();
         size_t to = openings_, from = openings_;

@@ -26,7 +26,7 @@ nb::object filled(size_t count, Int first, Int step) {
     return array;
 }
 
-// Every state with one realisation; all start from the first of the bases, or cold where there is none.
+// Every state with one realisation; all start from the first of the bases, or cold if there is none.
 Chains single_solves(const nb::object& states, const nb::object& realisations, const nb::object& realisation_index,
                      const nb::object& bases) {
     const size_t count = Array<double>(states, "states").height();

@@ -66,7 +66,7 @@ struct PathOutputs {
     nanobind::object shared;
 };
 
-// The record inside a Python object; a TypeError that names the field where the object is of another class.
+// The record inside a Python object; a TypeError that names the field if the object is of another class.
 template <typename Record>
 const Record& record_of(nanobind::handle object, const char* name) {
     if (!nanobind::isinstance<Record>(object))

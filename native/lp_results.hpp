@@ -12,7 +12,7 @@
 namespace cobre::lp {
 
 // One row a solve, in the order of the chains or as `result_index` says. Where tables are shared there are objectives,
-// gradients and bases alone, and the rest is None.
+// only gradients and bases, and the rest is None.
 struct ChainResults {
     nanobind::object objective, future_cost, gradient, decided, inflow, primal, dual, basis_status, basis_cuts;
     SolveCounts counts;
@@ -35,7 +35,7 @@ struct PathResults {
     void use(const SharedPaths& shared);
     // Point every stage at its part of the arrays.
     void point(std::vector<PathStage>& stages, size_t paths) const;
-    // The numbers of `states` or `leaving`; null where they are not wanted.
+    // The numbers of `states` or `leaving`; null if they are not wanted.
     static double* table(const nanobind::object& array, const char* name, size_t size);
 };
 

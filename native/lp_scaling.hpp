@@ -12,8 +12,9 @@ struct Exponents {
     std::vector<int32_t> row, column;
 };
 
-// Rows and columns in turns, so many rounds: each goes half way between the largest and the smallest exponent of its
-// entries. Exponents alone, so that nothing is rounded. The matrix is stored by rows; every index is below `columns`.
+// Alternates rows and columns for the given number of rounds: each goes half way between the largest and the smallest
+// exponent of its entries. Only exponents, so that nothing is rounded. The matrix is stored by rows; every index is
+// below `columns`.
 Exponents balanced_exponents(std::span<const int32_t> start, std::span<const int32_t> index,
                              std::span<const double> value, size_t columns, int rounds);
 

@@ -1,3 +1,4 @@
+// What goes into a chain of solves, and the solves of our own dual simplex.
 #include "lp_solver.hpp"
 
 #include <algorithm>
@@ -15,8 +16,8 @@ void SolveCounts::add(const SolveCounts& other) {
     solve_seconds += other.solve_seconds;
 }
 
-Solver::Solver(const HighsApi& api, const Settings& settings, StopPoint stop)
-    : api_(api), settings_(settings), stop_(stop), highs_(api.create()) {
+Solver::Solver(const HighsApi& api, const SimplexOptions& options, StopPoint stop)
+    : api_(api), options_(options), stop_(stop), highs_(api.create()) {
     set_defaults();
     take_interrupts();
     dense_.stop_at(&stop_);
@@ -29,11 +30,11 @@ Solver::~Solver() { api_.destroy(highs_); }
 void Solver::load(const StageModel& stage, const CutView& cuts, size_t solves) {
     stage_ = &stage;
     cuts_ = &cuts;
-    // The dense kernel has no primal pivots, by which reduced costs of the wrong sign are corrected: beside small costs
+    // The dense kernel has no primal pivots, by which reduced costs of the wrong sign are corrected: with small costs
     // such errors hide better solutions.
-    const bool is_dense = stage.rows <= settings_.max_dense_rows && !stage.has_small_costs;
+    const bool is_dense = stage.rows <= options_.max_dense_rows && !stage.has_small_costs;
     simplex_ = is_dense ? static_cast<DualSimplex*>(&dense_) : &sparse_;
-    simplex_->load(stage, cuts, settings_.tolerances.simplex_feasibility, settings_.tolerances.violation);
+    simplex_->load(stage, cuts, options_.tolerances.simplex_feasibility, options_.tolerances.violation);
     point_starts_.clear();
     // The sparse kernel updates the values of all cuts, and needs them exactly.
     cut_rhs_.load(cuts, is_dense && cuts.numbers() >= kManyCutNumbers && solves >= kSolvesPerCopy);
@@ -136,9 +137,9 @@ void Solver::set_bounds(const ChainBatch& batch, Int realisation) {
     }
 }
 
-// The basis of the forward pass is far from every opening: cuts that were added since move the optimum. So the chains of
-// a large stage start from the optimum of one opening of their trial point, the first, which every thread computes once:
-// it is a function of the point, whoever computes it.
+// The basis of the forward pass is far from every opening: cuts that were added since move the optimum. So the chains
+// of a large stage start from the optimum of one opening of their trial point, the first, which every thread computes
+// once: it is a function of the point, whoever computes it.
 bool Solver::shares_start(const ChainBatch& batch, Int chain) const {
     const Int first = chain - chain % batch.chains_per_point;
     return (batch.first_realisation || batch.chains_per_point > 1) && simplex_ == &sparse_ &&
@@ -153,15 +154,15 @@ void Solver::solve_first_opening(const ChainBatch& batch, Int point, const doubl
     const Int chain = point * batch.chains_per_point;
     const Int realisation =
         batch.first_realisation ? batch.first_realisation[point] : batch.realisation_index[batch.chain_start[chain]];
-    const Int alone[] = {0, 1};  // a chain of this realisation
+    const Int one_chain[] = {0, 1};  // a chain of this realisation
     ChainBatch first = batch;
-    first.chain_start = alone;
+    first.chain_start = one_chain;
     first.realisation_index = &realisation;
     begin_chain(0, first, state);
     load_realisation(first, realisation, 0);
     set_bounds(first, realisation);
     load_basis(batch, chain);
-    start.is_solved = solve_by_simplex(settings_.tolerances.duality_gap, /*improves_duals=*/false);
+    start.is_solved = solve_by_simplex(options_.tolerances.duality_gap, /*improves_duals=*/false);
     start.counts = simplex_->take_counts();
     if (!start.is_solved) return;
     start.status.resize(static_cast<size_t>(stage_->columns + stage_->rows));
@@ -192,7 +193,7 @@ bool Solver::solve_by_simplex(double gap, bool improves_duals) {
     if (is_accurate(gap)) return true;
     if (!improves_duals || !simplex_->improve_duals()) return false;
     simplex_->solution(column_value_, column_dual_, row_dual_, cuts_with_dual_);
-    return is_accurate(settings_.tolerances.duality_gap);
+    return is_accurate(options_.tolerances.duality_gap);
 }
 
 // The starting basis may be to blame: numerically bad, or a cycle that began there. Duals are improved only here and
@@ -200,19 +201,19 @@ bool Solver::solve_by_simplex(double gap, bool improves_duals) {
 bool Solver::solve_from_slacks() {
     ++counts.retries;
     simplex_->start_from_slacks();
-    return solve_by_simplex(settings_.tolerances.duality_gap, /*improves_duals=*/true);
+    return solve_by_simplex(options_.tolerances.duality_gap, /*improves_duals=*/true);
 }
 
-// Small pivots may be to blame: the basis that they lead to is singular, or nearly. Reduced costs get more wrong this way,
-// and are corrected sooner.
+// Small pivots may be to blame: the basis that they lead to is singular, or nearly. Reduced costs get more wrong this
+// way, and are corrected sooner.
 bool Solver::solve_carefully() {
     if (!simplex_->start_carefully()) return false;
     ++counts.retries;
-    return solve_by_simplex(settings_.tolerances.careful_gap, /*improves_duals=*/true);
+    return solve_by_simplex(options_.tolerances.careful_gap, /*improves_duals=*/true);
 }
 
-// Reduced costs as the duals of rows and cuts give them. A simplex method calls those of basic columns zero; here they are
-// the error of its factorisation.
+// Reduced costs as the duals of rows and cuts give them. A simplex method calls those of basic columns zero; here they
+// are the error of its factorisation.
 void Solver::compute_reduced_costs() {
     const StageModel& stage = *stage_;
     reduced_cost_.assign(stage.cost.begin(), stage.cost.end());
@@ -263,7 +264,7 @@ bool Solver::is_accurate(double tolerance) {
         objective_ += stage.cost[column] * column_value_[column];
     }
     const double gap = std::abs(objective_ - dual_objective);
-    return sign_error <= settings_.tolerances.dual_sign && gap <= tolerance * (1.0 + std::abs(objective_));
+    return sign_error <= options_.tolerances.dual_sign && gap <= tolerance * (1.0 + std::abs(objective_));
 }
 
 // The order of attempts is fixed, and so are the results: own simplex from the last basis, own simplex from slacks,
@@ -283,7 +284,7 @@ void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& resu
         set_bounds(batch, batch.realisation_index[item]);
         const auto began = std::chrono::steady_clock::now();
         if (item == first) load_start_basis(batch, chain);
-        if (!solve_by_simplex(settings_.tolerances.duality_gap, /*improves_duals=*/false) && !solve_from_slacks() &&
+        if (!solve_by_simplex(options_.tolerances.duality_gap, /*improves_duals=*/false) && !solve_from_slacks() &&
             !solve_carefully())
             solve_by_highs(chain, item);
         counts.solve_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

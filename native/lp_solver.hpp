@@ -1,4 +1,4 @@
-// One thread's LPs: a stage, solved along chains of realisations. A chain's results depend on its own inputs alone,
+// One thread's LPs: a stage, solved along chains of realisations. A chain's results depend only on its own inputs,
 // never on what this thread solved before.
 //
 // Our own dual simplex goes from one realisation to the next in a few pivots. What it cannot finish, or cannot prove by
@@ -21,9 +21,9 @@
 
 namespace cobre::lp {
 
-// `SimplexOptions` in Python: a caller may set tolerances.highs_feasibility, tolerances.violation and everything below.
+// Callers may set tolerances.highs_feasibility, tolerances.violation and everything below.
 // The other tolerances are always those of `Tolerances`.
-struct Settings {
+struct SimplexOptions {
     Tolerances tolerances;
     Int max_added_per_round = 8;         // cuts that join the LP of HiGHS at once
     Int retry_attempts = 5;              // settings that HiGHS is tried with before a solve fails
@@ -95,7 +95,7 @@ class LibraryError : public std::runtime_error {
 class Solver {
 public:
     // stop: where solves look whether to go on; they throw `Stopped` when not.
-    Solver(const HighsApi& api, const Settings& settings, StopPoint stop);
+    Solver(const HighsApi& api, const SimplexOptions& options, StopPoint stop);
     ~Solver();
     Solver(const Solver&) = delete;
     Solver& operator=(const Solver&) = delete;
@@ -155,7 +155,7 @@ private:
     void outgoing_lags(const double* lags, double* next) const;
 
     const HighsApi& api_;
-    Settings settings_;
+    SimplexOptions options_;
     StopPoint stop_;
     void* highs_;
     DenseDualSimplex dense_;

@@ -38,13 +38,13 @@ void Solver::set_defaults() {
     check(api_.set_int(highs_, "simplex_strategy", 1), "select the dual simplex method");
     // Scale factors survive from one LP to the next; ours are part of the stage.
     check(api_.set_int(highs_, "simplex_scale_strategy", 0), "turn scaling off");
-    // Smaller entries are dropped: with the default of 1e-9 cuts lose slopes, and lie too low or too high where volumes are
-    // large.
+    // Smaller entries are dropped: with the default of 1e-9 cuts lose slopes, and lie too low or too high where volumes
+    // are large.
     check(api_.set_double(highs_, "small_matrix_value", kSmallestHighsEntry), "keep small entries");
     check(api_.set_int(highs_, "ipm_iteration_limit", kMaxInteriorPointSteps), "set the iteration limit");
-    check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.highs_feasibility),
+    check(api_.set_double(highs_, "primal_feasibility_tolerance", options_.tolerances.highs_feasibility),
           "set a tolerance");
-    check(api_.set_double(highs_, "dual_feasibility_tolerance", settings_.tolerances.highs_feasibility),
+    check(api_.set_double(highs_, "dual_feasibility_tolerance", options_.tolerances.highs_feasibility),
           "set a tolerance");
 }
 
@@ -107,7 +107,7 @@ bool Solver::run_highs() {
           "return its solution");
     for (double& dual : column_dual_) dual /= cost_factor_;
     for (double& dual : row_dual_) dual /= cost_factor_;
-    return is_feasible(settings_.tolerances.highs_infeasibility) && is_accurate(settings_.tolerances.highs_gap);
+    return is_feasible(options_.tolerances.highs_infeasibility) && is_accurate(options_.tolerances.highs_gap);
 }
 
 // Whether HiGHS's values satisfy the LP as it was given. They are feasible for the one that it solved: without small
@@ -146,7 +146,7 @@ bool Solver::is_feasible(double tolerance) {
     return true;
 }
 
-// The tolerance of HiGHS for reduced costs is absolute: beside costs of 1e-10, and ranges of 1e6, it has to be smaller than
+// The tolerance of HiGHS for reduced costs is absolute: with costs of 1e-10 and ranges of 1e6 it has to be smaller than
 // it can be set. The same LP in a smaller unit of money has larger costs; a power of two changes none of their digits.
 bool Solver::retry_with_large_costs() {
     if (api_.model_status(highs_) != kOptimal || cost_factor_ != 1.0) return false;
@@ -178,11 +178,11 @@ bool Solver::retry_with_other_settings() {
                                            {"simplex", "off", 4, 2, 10.0},
                                            {"ipm", "on", 1, 2, 10.0}};
     bool solved = false;
-    const auto count = std::min<Int>(settings_.retry_attempts, std::size(attempts));
+    const auto count = std::min<Int>(options_.retry_attempts, std::size(attempts));
     for (Int at = 0; at < count && !solved; ++at) {
         const Attempt& attempt = attempts[at];
         ++counts.retries;
-        const double tolerance = settings_.tolerances.highs_feasibility * attempt.tolerance;
+        const double tolerance = options_.tolerances.highs_feasibility * attempt.tolerance;
         check(api_.clear_solver(highs_), "reset its solver");
         check(api_.set_string(highs_, "solver", attempt.solver), "change its solver");
         check(api_.set_string(highs_, "presolve", attempt.presolve), "change presolve");
@@ -207,29 +207,30 @@ bool Solver::find_violated_cuts(std::vector<Int>& found) {
     values_.assign(rhs, rhs + cuts_->count());
     cuts_->add_products(0, stage.num_decided, decided_.data(), values_.data());
     const double theta = column_value_[stage.future_cost];
-    const double limit = theta + settings_.tolerances.violation * std::max(1.0, std::abs(theta));
+    const double limit = theta + options_.tolerances.violation * std::max(1.0, std::abs(theta));
     for (Int cut = 0; cut < cuts_->count(); ++cut)
         if (values_[cut] > limit && !is_in_highs_[cut] && cuts_->is_selected(cut)) found.push_back(cut);
     const auto worse = [this](Int a, Int b) { return values_[a] != values_[b] ? values_[a] > values_[b] : a < b; };
-    const auto added = std::min(found.size(), static_cast<size_t>(settings_.max_added_per_round));
+    const auto added = std::min(found.size(), static_cast<size_t>(options_.max_added_per_round));
     std::partial_sort(found.begin(), found.begin() + static_cast<ptrdiff_t>(added), found.end(), worse);
     found.resize(added);
     return !found.empty();
 }
 
-// An optimum of HiGHS that its duals do not prove (reduced costs within its tolerance, which costs of 1e-10 are too, times
-// ranges of 1e5) is a good start for our own simplex.
+// An optimum of HiGHS that its duals do not prove (reduced costs within its tolerance, which costs of 1e-10 are too,
+// times ranges of 1e5) is a good start for our own simplex.
 bool Solver::prove_optimum_of_highs() {
     if (api_.model_status(highs_) != kOptimal) return false;
     const std::vector<Int> rows_of_highs = cuts_with_dual_;
-    if (start_from_highs_basis() && solve_by_simplex(settings_.tolerances.duality_gap, /*improves_duals=*/true))
+    if (start_from_highs_basis() && solve_by_simplex(options_.tolerances.duality_gap, /*improves_duals=*/true))
         return true;
     cuts_with_dual_ = rows_of_highs;
     return false;
 }
 
-// The tolerances of HiGHS are absolute: a cut of 1e3 was violated by 1e-3, which its gap did not show. Our own simplex goes
-// on from its basis; where that fails, the solution of HiGHS stands. The dense method, without primal pivots, is not asked.
+// The tolerances of HiGHS are absolute: a cut of 1e3 was violated by 1e-3, which its gap did not show. Our own simplex
+// goes on from its basis; if that fails, the solution of HiGHS stands. The dense method, without primal pivots, is not
+// asked.
 void Solver::improve_optimum_of_highs() {
     if (simplex_ == &sparse_) {
         const std::vector<double> values = column_value_, reduced_costs = column_dual_, duals = row_dual_;
@@ -240,7 +241,7 @@ void Solver::improve_optimum_of_highs() {
     start_from_highs_basis();
 }
 
-// HiGHS calls LPs infeasible or unbounded that are not, where costs and coefficients differ by many decades. Its rays are
+// HiGHS calls LPs infeasible or unbounded that are not, if costs and coefficients differ by many decades. Its rays are
 // checked against the LP as it was given: what they do not prove is solved in other ways.
 bool Solver::is_proved_unsolvable() {
     const Int status = api_.model_status(highs_);
@@ -249,7 +250,7 @@ bool Solver::is_proved_unsolvable() {
 
 bool Solver::has_ray_of_falling_cost() {
     const StageModel& stage = *stage_;
-    const double tolerance = settings_.tolerances.ray;
+    const double tolerance = options_.tolerances.ray;
     std::vector<double> ray(static_cast<size_t>(stage.columns));
     Int exists = 0;
     if (api_.primal_ray(highs_, &exists, ray.data()) == kStatusError || !exists) return false;
@@ -291,7 +292,7 @@ bool Solver::has_farkas_proof() {
         if (row_lower_[row] > row_upper_[row]) return true;
     for (Int column = 0; column < stage.columns; ++column)
         if (column_lower_[column] > column_upper_[column]) return true;
-    const double tolerance = settings_.tolerances.ray;
+    const double tolerance = options_.tolerances.ray;
     std::vector<double> ray(static_cast<size_t>(stage.rows) + cuts_with_dual_.size());
     Int exists = 0;
     if (api_.dual_ray(highs_, &exists, ray.data()) == kStatusError || !exists) return false;

@@ -32,8 +32,8 @@ struct SameColumns {
 
 }  // namespace
 
-// Check the parts against each other before any of them is an index: they are made in Python, and a wrong one would read
-// outside of an array.
+// Check the parts against each other before any of them is an index: they are made in Python, and a wrong one would
+// read outside of an array.
 void StageModel::finish() {
     columns = static_cast<Int>(cost.size());
     rows = static_cast<Int>(row_lower.size());
@@ -80,9 +80,9 @@ void StageModel::finish() {
     choose_harris_tolerance();
 }
 
-// Smallest pivots, and what counts as rounding, are absolute numbers that take entries near one for granted. Stages come
-// scaled that way; one that does not is solved in units of its own. In the caller's, with entries from 7e-6 to 4e4, bases of
-// DECOMP LPs became singular.
+// Smallest pivots, and what counts as rounding, are absolute numbers that take entries near one for granted. Stages
+// come scaled that way; one that does not is solved in units of its own. In the caller's, with entries from 7e-6 to
+// 4e4, bases of DECOMP LPs became singular.
 void StageModel::balance_entries() {
     const auto is_far = [](double entry) {
         const double size = std::abs(entry);
@@ -139,10 +139,10 @@ void StageModel::find_moving_rows() {
         if (moves[row]) moving_rows.push_back(row);
 }
 
-// A tolerance that is not small beside the smallest costs makes them invisible, and ratio tests that rely on it leave
-// reduced costs of the wrong sign, which are repaired by more pivots. A deck of 2025 has costs of 4e-10: with 1e-10 it
-// takes 30 % more pivots than with anything from 1e-14 to 4e-12. With costs of 5e-9 (a deck of 2018) there is no
-// difference.
+// A tolerance that is not small compared with the smallest costs makes them invisible, and ratio tests that rely on it
+// leave reduced costs of the wrong sign, which are repaired by more pivots. A deck of 2025 has costs of 4e-10: with
+// 1e-10 it takes 30 % more pivots than with anything from 1e-14 to 4e-12. With costs of 5e-9 (a deck of 2018) there is
+// no difference.
 void StageModel::choose_harris_tolerance() {
     double least = std::numeric_limits<double>::infinity();
     for (const double number : cost)
@@ -177,8 +177,8 @@ void StageModel::find_families() {
     families = static_cast<Int>(known.size());
 }
 
-// Planes say `g <= plane(v, q, s)`, and rows are scaled by powers of two: the coefficients of g have one significand, while
-// slopes differ from plane to plane. Of several such columns the one with fewest entries fills in least.
+// Planes say `g <= plane(v, q, s)`, and rows are scaled by powers of two: the coefficients of g have one significand,
+// while slopes differ from plane to plane. Of several such columns the one with fewest entries fills in least.
 Int StageModel::generation_of(std::span<const Int> planes) const {
     const auto significand = [](double number) {
         int exponent = 0;

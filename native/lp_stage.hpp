@@ -58,8 +58,8 @@ struct StageModel {
     View<Int> source_column, source_index;
     View<double> source_factor;
     View<uint8_t> source_is_pinned;
-    // By hydro (-1: none), or empty: upper bound of a column = factor * what the inflow is below zero; where corrections
-    // are fixed, its lower bound as well. The inflow itself stays as it is.
+    // By hydro (-1: none), or empty: upper bound of a column = factor * what the inflow is below zero; where
+    // corrections are fixed, its lower bound as well. The inflow itself stays as it is.
     View<Int> correction_column;
     View<double> correction_factor;
     bool fixes_corrections = false;
@@ -79,13 +79,13 @@ struct StageModel {
     // By family of planes: the column of the generation that they limit, or -1; empty without planes. No plane of a
     // family has the generation of another one.
     std::vector<Int> generation;
-    // Whether there are planes, in so many families that a row of the inverse which moves a price is long (hundreds).
+    // Whether there are planes in many families: rows of the inverse that move a price are long then (hundreds).
     bool has_many_planes() const {
         return families >= kManyFamilies && static_cast<size_t>(families) < deferred_rows.size();
     }
     // By how much a reduced cost may get the wrong sign in a ratio test for the sake of a larger pivot (Harris).
     double harris_tolerance = 0.0;
-    bool has_small_costs = false;        // beside the absolute tolerances of HiGHS
+    bool has_small_costs = false;        // for the absolute tolerances of HiGHS
     std::shared_ptr<const Units> units;  // null: those of the caller
 
     bool has_shape_of(const StageModel& other) const {
@@ -116,8 +116,9 @@ private:
     void choose_harris_tolerance();
 };
 
-// Units of a stage whose entries were not near one as the caller gave them: column j counts in units of column[j] of the
-// caller's, row i is the caller's times row[i]. Powers of two; so a basis means the same in both, and no digit changes.
+// Units of a stage whose entries were not near one as the caller gave them: column j counts in units of column[j] of
+// the caller's, row i is the caller's times row[i]. Powers of two; so a basis means the same in both, and no digit
+// changes.
 struct Units {
     StageModel given;  // parts as the caller gave them, without what `finish` derives
     std::vector<double> row, column;

@@ -10,11 +10,12 @@
 
 namespace cobre::lp {
 
-// What a solution must satisfy. `SimplexOptions` may set the first and the third; the others are always these.
+// What a solution must satisfy. `SimplexOptions` may set `highs_feasibility` and `violation`; the others
+// are always these.
 struct Tolerances {
     // Primal and dual, of HiGHS: value and cost. A hundredth of its default: cuts are made of its duals.
     double highs_feasibility = 1e-9;
-    // Primal, of our own simplex: relative to the bound, or value where the bound is below 1.
+    // Primal, of our own simplex: relative to the bound, or value if the bound is below 1.
     double simplex_feasibility = 1e-9;
     // Of a cut: relative to the cost-to-go. A cut that is violated by less would not change the bound that is printed.
     double violation = 1e-9;
@@ -49,15 +50,15 @@ constexpr double kMarkowitzThreshold = 0.1;
 constexpr int kMaxSearchedLines = 4;  // rows and columns that Markowitz's search visits before it takes the best so far
 // Relative: share of the largest pivot within Harris's tolerance that a chosen one has.
 constexpr double kPivotShare = 0.1;
-// Breakpoints up to so many times the first one are examined together; it changes the time of a ratio test alone.
+// Breakpoints up to this multiple of the first one are examined together; it changes only the time of a ratio test.
 constexpr double kGroupFactor = 8.0;
 
 // Reduced costs -------------------------------------------------------------------------------------------------------
 
 // Cost: by how much a reduced cost may get the wrong sign in a ratio test for the sake of a larger pivot (Harris).
 constexpr double kHarrisTolerance = 1e-10;
-// Stages with costs below the first number have a share of their smallest cost instead, and no less than the third: with
-// 1e-10 beside costs of 4e-10 a deck of 2025 takes 30 % more pivots.
+// Stages with costs below the first number have a share of their smallest cost instead, and no less than the third:
+// with 1e-10 for costs of 4e-10 a deck of 2025 takes 30 % more pivots.
 constexpr double kSmallCost = 1e-9, kHarrisShareOfCost = 1e-4, kLeastHarrisTolerance = 1e-16;
 constexpr double kCarefulHarrisTolerance = 1e-10;  // cost, without small pivots: leaves larger ones to choose from
 constexpr double kZeroReducedCost = 1e-12;         // cost: the sign of a smaller reduced cost is noise
@@ -81,28 +82,29 @@ constexpr double kSmallestHighsEntry = 1e-12;  // that HiGHS keeps; it takes no 
 
 // Sizes at which a method changes -------------------------------------------------------------------------------------
 
-constexpr Int kMaxDenseRows = 100;  // of a stage: up to so many a dense inverse is quicker than sparse factors
+constexpr Int kMaxDenseRows = 100;  // of a stage: up to this number a dense inverse is quicker than sparse factors
 // Numbers of all cuts of a stage, and solves of a call, from which on a copy of the cuts in single precision is worth
 // making. With 1,024 cuts on 4 states a scan in double precision is as quick.
 constexpr size_t kManyCutNumbers = 8192;
 constexpr size_t kSolvesPerCopy = 8;
 constexpr Int kManyFamilies = 600;         // of planes: pricing prefers short rows of the inverse
 constexpr Int kFewPairs = 64;              // of planes and generation: with fewer an LP is not rewritten
-constexpr int kExponentOfLargeCosts = 26;  // of two: the largest cost for HiGHS where small ones must count
+constexpr int kExponentOfLargeCosts = 26;  // of two: the largest cost for HiGHS if small ones must count
 
-// Limits of loops: counts, never seconds, which differ from run to run ---------------------------------------------------
+// Limits of loops: counts, never seconds, which differ from run to run
+// -------------------------------------------------
 
-// Pivots of a solve: so many, and more for each row and column. Only a cycle needs more.
+// Pivots of a solve: a base, plus a number for each row and column. Only a cycle needs more.
 constexpr int64_t kLeastPivotLimit = 200, kPivotsPerLine = 10;
 constexpr int kMaxBasisRepairs = 3;  // of a singular starting basis, before a start from slacks
 // Pivots or solutions of a solve that fail their check against values from scratch, before the basis is given up.
 constexpr int kMaxFailedChecks = 20;
 constexpr int kMaxFlipRounds = 2;  // failed checks up to which wrong reduced costs are flipped; then come primal pivots
 constexpr int kMaxPrimalRounds = 10;  // failed checks after which the duality gap decides whether such a sign matters
-// Primal pivots to improve duals: so many, and one for so many rows.
+// Primal pivots to improve duals: a base, plus one for every few rows.
 constexpr Int kLeastPrimalPivotLimit = 50, kRowsPerPrimalPivot = 2;
 constexpr int kMaxImprovements = 5;  // rounds of primal pivots followed by dual ones
-// Simplex iterations of HiGHS: so many, and more for each row and column.
+// Simplex iterations of HiGHS: a base, plus a number for each row and column.
 constexpr Int kLeastHighsPivotLimit = 10000, kHighsPivotsPerLine = 50;
 constexpr Int kMaxInteriorPointSteps = 1000;  // of HiGHS; an interior point method that converges takes dozens
 

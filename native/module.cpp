@@ -14,6 +14,7 @@ NB_MODULE(_native, module) {
     cobre::lp::bind_cuts(module);
     cobre::lp::bind_engine(module);
     cobre::noise::bind_noise(module);
+    cobre::noise::bind_par_correlations(module);
     cobre::noise::bind_par_fit(module);
     cobre::lp::bind_assembly(module);
     cobre::bind_heap(module);

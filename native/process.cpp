@@ -42,7 +42,7 @@ std::string read_file(const std::string& path) {
     return {text, static_cast<size_t>(std::max<ssize_t>(length, 0))};
 }
 
-// The time-stamp counter is good enough where the kernel itself keeps time by it.
+// The time-stamp counter is good enough if the kernel itself keeps time by it.
 bool tsc_is_clock_source() {
 #if defined(__x86_64__)
     return read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource") == "tsc\n";
@@ -59,7 +59,7 @@ struct sigaction counted_actions[NSIG];
 
 // Async-signal-safe: the previous handler is Python's, which is.
 void count_and_forward(int number, siginfo_t* info, void* context) {
-    // relaxed: the count alone matters; Python's handler, which runs after it, publishes its own flag
+    // relaxed: only the count matters; Python's handler, which runs after it, publishes its own flag
     signal_counts[number].fetch_add(1, std::memory_order_relaxed);
     const struct sigaction& next = counted_actions[number];
     if (next.sa_flags & SA_SIGINFO) next.sa_sigaction(number, info, context);
@@ -174,7 +174,7 @@ void kill_process_group() {
 void count_signal(int number) {
     struct sigaction action;
     if (number <= 0 || number >= NSIG || sigaction(number, nullptr, &action) != 0) return;
-    signal_counts[number].store(0, std::memory_order_relaxed);
+    signal_counts[number].store(0, std::memory_order_relaxed);  // relaxed: as in count_and_forward()
     const bool is_counted = (action.sa_flags & SA_SIGINFO) && action.sa_sigaction == count_and_forward;
     const bool has_handler =
         (action.sa_flags & SA_SIGINFO) || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
@@ -187,7 +187,7 @@ void count_signal(int number) {
 
 uint32_t take_signal_count(int number) {
     if (number <= 0 || number >= NSIG) return 0;
-    return signal_counts[number].exchange(0, std::memory_order_relaxed);
+    return signal_counts[number].exchange(0, std::memory_order_relaxed);  // relaxed: as in count_and_forward()
 }
 
 void die_with_parent(int parent_pid) {
@@ -202,7 +202,7 @@ void kill_group_with_parent(int parent_pid, const std::string& segment_path) {
     static const int at_exit = std::atexit(end_rest_of_group);  // once, also for forks that ask again
     if (at_exit == 0) group_leader = getpid();
 #ifdef __linux__
-    // Not SIGKILL: it would kill this process alone, and leave its children, and the name of a segment whose other
+    // Not SIGKILL: it would kill only this process, and leave its children, and the name of a segment whose other
     // ranks may all be dying at this moment. The default action of this signal ends the process too, should the handler
     // have been replaced.
     const int signal_number = parent_death_signal();

@@ -49,11 +49,11 @@ uint32_t take_signal_count(int number);
 // Ask the kernel to kill this process when its parent dies, and exit at once if that has happened.
 void die_with_parent(int parent_pid);
 
-// As die_with_parent, for the leader of a process group: kills the whole group, after unlinking the file of the segment that its
-// rank was to join ("" for none). When it exits by itself, what it has started is killed as well.
+// As die_with_parent, for the leader of a process group: kills the whole group, after unlinking the file of the segment
+// that its rank was to join ("" for none). When it exits by itself, what it has started is killed as well.
 void kill_group_with_parent(int parent_pid, const std::string& segment_path);
 
-// The signal that the kernel sends to a process of kill_group_with_parent() when its parent dies; 0 where there is none.
+// The signal that the kernel sends to a process of kill_group_with_parent() when its parent dies; 0 if there is none.
 int parent_death_signal();
 
 // Unlink the segment that kill_group_with_parent() was given and kill the process group, or only this process if it

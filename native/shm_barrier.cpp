@@ -57,7 +57,7 @@ void Barrier::arrive_and_wait(uint64_t call_hash, Gil& gil) {
 bool Barrier::arrive(uint64_t call_hash, uint32_t generation) {
     Arrival& arrival = *control_.arrival;
     own_slot().arrived.store(generation + 1, std::memory_order_relaxed);  // ordered by the exchange below
-    uint64_t seen = arrival.word.load(std::memory_order_relaxed);
+    uint64_t seen = arrival.word.load(std::memory_order_relaxed);         // relaxed: the exchange below checks it
     for (;;) {
         const uint64_t count = seen >> 48;
         if (count > 0 && (seen & kHashMask) != call_hash)
@@ -171,6 +171,7 @@ void Barrier::check_peers(uint32_t generation, int64_t since_ns, int64_t limit_n
     if (absent.empty())
         for (uint32_t rank = 0; rank < control_.size; ++rank) absent.push_back(rank);
     for (uint32_t rank = 0; rank < control_.size; ++rank) {
+        // acquire: pairs with the release in leave()
         const auto state = static_cast<RankState>(control_.slots[rank].state.load(std::memory_order_acquire));
         if (state == RankState::absent) continue;
         if (state == RankState::closed || state == RankState::broken) left.push_back(rank);
@@ -215,6 +216,7 @@ void Barrier::record_failure(Failure kind, const std::vector<uint32_t>& failed_r
 }
 
 void Barrier::leave(RankState state) {
+    // release: who sees the new state also sees open every barrier that this rank has passed, see check_peers()
     own_slot().state.store(static_cast<uint32_t>(state), std::memory_order_release);
     wake_all();
 }

@@ -38,7 +38,8 @@ private:
 
 namespace cobre::shm {
 
-// How long this many ranks on this many cores spin at a barrier before they sleep; during the first spins the GIL is held.
+// How long this many ranks on this many cores spin at a barrier before they sleep; during the first spins the GIL is
+// held.
 SpinPolicy spin_policy_for(uint32_t ranks, uint32_t cores);
 
 struct BarrierConfig {

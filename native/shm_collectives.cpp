@@ -243,8 +243,8 @@ void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t c
         }
         if (turn <= chunks) barrier_.arrive_and_wait(hash, gil);
     }
-    // One step for each barrier, also for the last one, before which nothing was published: the next call then alternates
-    // buffers as after any other (see the head of shm_collectives.hpp).
+    // One step for each barrier, also for the last one, before which nothing was published: the next call then
+    // alternates buffers as after any other (see the head of shm_collectives.hpp).
     step_ += chunks + 1;
 }
 

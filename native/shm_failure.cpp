@@ -63,6 +63,7 @@ std::string format_seconds(int64_t nanoseconds) {
 
 std::string FailureLog::describe(uint32_t rank) const {
     const RankSlot& slot = control_.slots[rank];
+    // relaxed: only for messages, which may show a rank that is just joining or a call that is just changing
     const int pid = slot.pid.load(std::memory_order_relaxed);
     std::ostringstream out;
     out << "rank " << world_rank_of(rank);
@@ -73,21 +74,24 @@ std::string FailureLog::describe(uint32_t rank) const {
 }
 
 bool FailureLog::has_joined(uint32_t rank) const {
+    // acquire: pairs with the release in publish_rank(); the heartbeat was written before
     return static_cast<RankState>(control_.slots[rank].state.load(std::memory_order_acquire)) != RankState::absent;
 }
 
 int64_t FailureLog::silence_ns(uint32_t rank, int64_t now) const {
+    // relaxed: only compared with a clock
     return now - control_.slots[rank].heartbeat_ns.load(std::memory_order_relaxed);
 }
 
 void FailureLog::record(Failure kind, const std::vector<uint32_t>& failed_ranks, const std::string& text) {
     FailureRecord& failure = *control_.failure;
     uint32_t unclaimed = 0;
-    // acq_rel: one rank wins and writes the record; all others read it after the release below
+    // acq_rel: one rank wins and writes the record; all others read it after the release of the flag
     if (failure.owner.compare_exchange_strong(unclaimed, rank_ + 1, std::memory_order_acq_rel)) {
         failure.kind = kind;
         for (uint32_t rank : failed_ranks) failure.failed_ranks[rank / 64] |= uint64_t{1} << rank % 64;
         std::strncpy(failure.text, text.c_str(), kTextBytes - 1);
+        // release: the record is complete; pairs with the acquire in throw_recorded()
         control_.generation->failure.store(1, std::memory_order_release);
     } else {
         // The owner is between its exchange and its release, unless it died there: give it a moment.
@@ -97,7 +101,7 @@ void FailureLog::record(Failure kind, const std::vector<uint32_t>& failed_ranks,
 
 std::string FailureLog::status_of(uint32_t rank, Failure kind) const {
     const RankSlot& slot = control_.slots[rank];
-    const uint64_t sequence = slot.call.sequence.load(std::memory_order_relaxed);
+    const uint64_t sequence = slot.call.sequence.load(std::memory_order_relaxed);  // relaxed: for a message
     const std::string last =
         sequence ? "; its last call was #" + std::to_string(sequence) + " " + describe_call(slot.call) : "";
     const int64_t silence = silence_ns(rank, now_ns());
@@ -122,6 +126,7 @@ void FailureLog::throw_recorded() const {
     std::vector<CollectiveFailure::FailedRank> failed_ranks;
     for (uint32_t rank = 0; rank < control_.size; ++rank) {
         if (!(failure.failed_ranks[rank / 64] >> rank % 64 & 1)) continue;
+        // relaxed: for the message; 0 when the rank has not joined
         failed_ranks.push_back({world_rank_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed),
                                 status_of(rank, failure.kind)});
     }
@@ -132,6 +137,7 @@ void FailureLog::throw_mismatch() const {
     const RankSlot& mine = control_.slots[rank_];
     std::string text;
     std::vector<CollectiveFailure::FailedRank> failed_ranks;
+    // relaxed here and below: every rank wrote its slot before the barrier that found the difference
     auto signature = [](const Call& call) {
         return std::make_tuple(
             call.operation.load(std::memory_order_relaxed), call.dtype.load(std::memory_order_relaxed),

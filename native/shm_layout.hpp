@@ -2,8 +2,8 @@
 //
 //   Header | Arrival | Generation | FailureRecord | RankSlot x size | window
 //
-// Words that different ranks write often have cache lines of their own. It holds plain memory and lock-free atomics
-// alone, which work between processes.
+// Words that different ranks write often have cache lines of their own. It holds only plain memory and lock-free
+// atomics, which work between processes.
 #pragma once
 
 #include <pthread.h>

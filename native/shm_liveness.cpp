@@ -14,7 +14,7 @@ namespace cobre::shm {
 namespace {
 
 constexpr int64_t kJoiningNs = 5'000'000;  // between two looks while ranks are still joining
-constexpr int64_t kPollNs = 20'000'000;    // between two looks at /proc, where there is no pidfd
+constexpr int64_t kPollNs = 20'000'000;    // between two looks at /proc, if there is no pidfd
 constexpr int64_t kMillisecond = 1'000'000;
 
 int open_pidfd(int pid) {

@@ -38,6 +38,7 @@ public:
     LivenessMonitor& operator=(const LivenessMonitor&) = delete;
 
     // acquire: pairs with the release in report_death(); what the dead rank wrote last is then visible
+    // acquire: pairs with the release in report_death()
     bool is_dead(uint32_t rank) const { return dead_[rank].load(std::memory_order_acquire); }
     void start();
     void stop();
@@ -47,7 +48,7 @@ private:
         uint32_t rank;
         int pid;
         uint64_t start;
-        int descriptor;  // pidfd, or -1 where the kernel has none: then /proc is polled
+        int descriptor;  // pidfd, or -1 if the kernel has none: then /proc is polled
     };
     void run();
     void find_new_peers();

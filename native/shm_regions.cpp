@@ -54,12 +54,14 @@ int Transport::first_failure(int own_outcome, uint64_t hash, Gil& gil) {
     open_barrier().arrive_and_wait(hash, gil);
     int code = 0;
     for (uint32_t rank = 0; rank < config_.size && code == 0; ++rank)
+        // relaxed: written before the barrier that has just been passed
         code = open_barrier().control().slots[rank].outcome.load(std::memory_order_relaxed);
     open_barrier().arrive_and_wait(hash, gil);  // all have read the outcomes before any is written again
     return code;
 }
 
 bool Transport::same_pid_namespace() {
+    // relaxed: written by publish_rank(), before the first barrier
     for (uint32_t rank = 0; rank < config_.size; ++rank)
         if (open_barrier().control().slots[rank].pid_namespace.load(std::memory_order_relaxed) != pid_namespace())
             return false;
@@ -81,8 +83,8 @@ int Transport::create_unnamed(Region& region, size_t mapped_bytes, uint64_t hash
             throw;
         }
         region.mapping = segment->map(mapped_bytes, false);
-        header.region_descriptor.store(segment->descriptor(),
-                                       std::memory_order_relaxed);  // read after the next barrier
+        // relaxed, both: read after the barrier in first_failure()
+        header.region_descriptor.store(segment->descriptor(), std::memory_order_relaxed);
         header.region_inode.store(segment->inode(), std::memory_order_relaxed);
         return 0;
     });
@@ -90,6 +92,7 @@ int Transport::create_unnamed(Region& region, size_t mapped_bytes, uint64_t hash
     const int opened = outcome_of([&] {
         if (config_.rank == 0) return 0;
         try {
+            // relaxed, both: first_failure() has passed a barrier since rank 0 wrote them
             segment.emplace(Segment::open_from(header.creator_pid,
                                                header.region_descriptor.load(std::memory_order_relaxed),
                                                header.region_inode.load(std::memory_order_relaxed)));

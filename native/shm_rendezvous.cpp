@@ -37,10 +37,11 @@ size_t buffer_for(uint32_t size, size_t window) {
     return std::clamp(share / kPage * kPage, kMinBuffer, kMaxBuffer);
 }
 
+// Whether the creator has written the rest of the header. acquire: pairs with the release in initialise()
+bool is_complete(const Header& header) { return header.magic.load(std::memory_order_acquire) == kMagic; }
+
 // Left by a run whose ranks are dead, as its header shows.
-bool is_orphan(const Header& header) {
-    return header.magic.load(std::memory_order_acquire) == kMagic && !creator_is_alive(header);
-}
+bool is_orphan(const Header& header) { return is_complete(header) && !creator_is_alive(header); }
 
 [[noreturn]] void refuse(const std::string& name, const std::string& reason) {
     throw JoinFailure("segment " + name + " " + reason + ": it was not created by a rank of user " +
@@ -90,7 +91,8 @@ bool is_joinable(const Segment& segment) {
     if (segment.bytes() < sizeof(Header)) return false;
     const auto mapping = segment.map(sizeof(Header), false);
     const auto& header = *reinterpret_cast<const Header*>(mapping->data());
-    return header.magic.load(std::memory_order_acquire) == kMagic && creator_is_alive(header) &&
+    // acquire: pairs with register_rank()
+    return is_complete(header) && creator_is_alive(header) &&
            header.attached.load(std::memory_order_acquire) < header.size;
 }
 
@@ -218,7 +220,7 @@ bool name_is_free(const std::string& name, int64_t deadline_ns) {
         if (old.bytes() >= sizeof(Header)) {
             const auto mapping = old.map(sizeof(Header), false);
             const auto& header = *reinterpret_cast<const Header*>(mapping->data());
-            if (header.magic.load(std::memory_order_acquire) == kMagic) {
+            if (is_complete(header)) {
                 if (creator_is_alive(header)) refuse_live(name, describe_creator(header));
                 old.unlink();
                 return false;  // look again: another process may be about to unlink it
@@ -308,7 +310,7 @@ Segment find_segment(const TransportConfig& config, int64_t deadline_ns) {
             if (segment.bytes() >= sizeof(Header)) {
                 const auto mapping = segment.map(sizeof(Header), false);
                 const auto& header = *reinterpret_cast<const Header*>(mapping->data());
-                if (header.magic.load(std::memory_order_acquire) == kMagic && creator_is_alive(header)) return segment;
+                if (is_complete(header) && creator_is_alive(header)) return segment;
                 if (is_orphan(header)) segment.unlink();  // rank 0 may be restarted, and creates a new one
             }
         } catch (const std::system_error& error) {

@@ -15,7 +15,7 @@ namespace cobre::shm {
 // Rank 0's end. Sends the segment's descriptor to every process of this user that connects, to no other.
 class RendezvousListener {
 public:
-    // EADDRINUSE when another process listens under this name; other errors where there are no such sockets.
+    // EADDRINUSE when another process listens under this name; other errors if there are no such sockets.
     RendezvousListener(const std::string& name, const Segment& segment);
     ~RendezvousListener();
     RendezvousListener(const RendezvousListener&) = delete;

@@ -38,7 +38,7 @@ struct stat status_of(int descriptor) {
 }
 
 #ifdef __linux__
-// Memory available without swapping; unlimited where the kernel does not say.
+// Memory available without swapping; unlimited if the kernel does not say.
 size_t available_bytes() {
     std::ifstream lines("/proc/meminfo");
     std::string name;

@@ -38,7 +38,7 @@ public:
     static Segment create_unnamed(size_t bytes);
     static bool is_unsupported(int code);
     // The same outside of every file system (memfd), so that the size of /dev/shm does not matter; ENOMEM when the
-    // machine has less memory available, or this process's cgroups allow less (0: no limit), EOPNOTSUPP where there is
+    // machine has less memory available, or this process's cgroups allow less (0: no limit), EOPNOTSUPP if there is
     // no such thing.
     static Segment create_in_memory(size_t bytes, size_t memory_limit);
     // EACCES when the object is another user's, or accessible to others: they could read and change what is in it.

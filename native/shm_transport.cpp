@@ -92,6 +92,7 @@ constexpr int64_t kLateRankNs = 5'000'000'000;
 void Transport::wait_for_late_ranks(int64_t deadline_ns) {
     const int64_t end = std::min(deadline_ns, now_ns() + kLateRankNs);
     const auto& attached = barrier_->control().header->attached;
+    // acquire: pairs with register_rank(): who has attached has mapped the segment
     while (attached.load(std::memory_order_acquire) < config_.size && now_ns() < end) sleep_briefly();
 }
 
@@ -155,8 +156,8 @@ void Transport::claim_slot() {
     if (sched_getaffinity(0, sizeof cores, &cores) == 0)
         for (size_t core = 0; core < std::size(header.affinity) * 64 && core < CPU_SETSIZE; ++core)
             if (CPU_ISSET(core, &cores))
-                header.affinity[core / 64].fetch_or(uint64_t{1} << core % 64,
-                                                    std::memory_order_relaxed);  // read after a barrier
+                // relaxed: read after a barrier
+                header.affinity[core / 64].fetch_or(uint64_t{1} << core % 64, std::memory_order_relaxed);
 }
 
 // All ranks attach; the last one unlinks the name; from then on nothing can be left behind in /dev/shm, even by
@@ -181,8 +182,8 @@ void Transport::wait_for_all() {
 void Transport::choose_spin_policy() {
     uint32_t cores = 0;
     for (const auto& word : barrier_->control().header->affinity)
-        cores +=
-            static_cast<uint32_t>(std::popcount(word.load(std::memory_order_relaxed)));  // complete after the barrier
+        // relaxed: complete after the barrier in wait_for_all()
+        cores += static_cast<uint32_t>(std::popcount(word.load(std::memory_order_relaxed)));
     if (config_.quota_cores) cores = std::min(cores, config_.quota_cores);
     cores = std::max(cores, 1u);
     barrier_->set_spin_policy(spin_policy_for(config_.size, cores));
@@ -330,6 +331,7 @@ void Transport::close() {
         return;
     }
     // Only in a slot that this process has claimed: after a failed claim_slot() it is another process's.
+    // relaxed: if it is our pid, this process wrote it.
     if (barrier_ && barrier_->own_slot().pid.load(std::memory_order_relaxed) == getpid())
         barrier_->leave(RankState::closed);
     if (in_call_) {

@@ -23,8 +23,8 @@ inline void pause_core() {
 }
 
 // How long to wait before the caller sleeps: `spins` turns without a yield, then at most `yields` yields with
-// `spins_per_yield` turns after each, for at most `max_yield_ns` nanoseconds altogether, because a single yield may last
-// a whole time slice of another process.
+// `spins_per_yield` turns after each, for at most `max_yield_ns` nanoseconds altogether, because a single yield may
+// last a whole time slice of another process.
 struct SpinPolicy {
     uint32_t spins = 0;
     uint32_t yields = 0;

@@ -30,7 +30,7 @@ public:
         is_set_.store(false, std::memory_order_relaxed);  // relaxed: published with the job that the threads get
     }
 
-    // relaxed: a flag alone; a thread that sees it late does a little more work that nobody looks at
+    // relaxed: only a flag; a thread that sees it late does a little more work that nobody looks at
     bool is_set() const { return is_set_.load(std::memory_order_relaxed); }
 
     // Ask if an interval has passed since the last time; only on the thread that made the call. Whether to stop.

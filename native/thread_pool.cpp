@@ -45,7 +45,7 @@ ThreadPool::ThreadPool(size_t threads, size_t cores) : spin_policy_(threads <= c
 ThreadPool::~ThreadPool() {
     {
         const std::lock_guard lock(mutex_);             // no worker misses it between looking and sleeping
-        stops_.store(true, std::memory_order_relaxed);  // a flag alone: nothing else is published by it
+        stops_.store(true, std::memory_order_relaxed);  // relaxed: only a flag, which publishes nothing else
     }
     wake_.notify_all();
     for (auto& worker : workers_) worker.join();
@@ -60,7 +60,7 @@ ThreadPool::Job* ThreadPool::wait_for_job(uint64_t& seen) {
         std::unique_lock lock(mutex_);
         wake_.wait(lock, is_ready);
     }
-    if (stops_.load(std::memory_order_relaxed)) return nullptr;
+    if (stops_.load(std::memory_order_relaxed)) return nullptr;  // relaxed: only a flag
     seen = generation_.load(std::memory_order_acquire);  // acquire: as above, also when `stops_` ended the wait first
     return job_;
 }
@@ -96,11 +96,11 @@ void ThreadPool::run_items(size_t thread, Job& job) {
 }
 
 bool ThreadPool::is_done() const {
-    return busy_.load(std::memory_order_acquire) ==
-           0;  // acquire: the workers' results and errors are visible after this
+    // acquire: the workers' results and errors are visible after this
+    return busy_.load(std::memory_order_acquire) == 0;
 }
 
-// The last item of a worker may take long, and this thread, which alone can ask, has none left.
+// The last item of a worker may take long, and only this thread can ask, which has none left.
 void ThreadPool::wait_for_workers(StopSignal* stop) {
     const auto is_ready = [this] { return is_done(); };
     if (spin_until(spin_policy_, is_ready, [] {})) return;

@@ -1,5 +1,5 @@
-// The upper side of the convex hull of points over a plane; see cobre.sddp.hydro_models.fpha_fitting. Plain arithmetic in
-// a fixed order, so that bits are the same on every processor.
+// The upper side of the convex hull of points over a plane; see cobre.sddp.hydro_models.fpha_fitting. Plain arithmetic
+// in a fixed order, so that bits are the same on every processor.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
