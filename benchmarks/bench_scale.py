@@ -12,10 +12,10 @@ import click
 from cobre.sddp.training.chains import block_limits
 from scale.measure import measured_apart, measured_cluster, measured_run, measured_study, spread_of
 from scale.model import Cluster, Study, on_link, predict
+from sddp.studies import DECKS
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-DECKS = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks"))
 LINKS = ((10.0, 20e-6), (100.0, 3e-6))  # Gb/s, and s of one small message
 RANKS = (16, 64, 256)
 CORES_PER_MACHINE = 16

@@ -38,6 +38,7 @@ from cobre.bridge.environment import (  # noqa: E402
 from cobre.errors import CobreError  # noqa: E402
 from collectives.environments import UnavailableError  # noqa: E402
 from sddp.peer_environment import COBRE_PYTHON, NOVOMODELO, Peer, peer_environment  # noqa: E402
+from sddp.studies import DECKS  # noqa: E402
 
 PEER_PROGRAM = ROOT / "benchmarks" / "sddp" / "programs" / "run_deck.py"
 MODULES = {COBRE_PYTHON.folder: "cobre", NOVOMODELO.folder: "novomodelo"}
@@ -314,8 +315,7 @@ def print_row(cells: Sequence[str]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all; returns how many decks are not accepted or fail."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    default = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks"))
-    parser.add_argument("folder", nargs="?", type=Path, default=default, help="archives, deck folders and cases")
+    parser.add_argument("folder", nargs="?", type=Path, default=DECKS, help="archives, deck folders and cases")
     parser.add_argument("--only", default="*", help="decks whose names match, such as 'decomp*'")
     parser.add_argument("--bridge", choices=tuple(PROGRAMS), help="convert with this one alone (default: both)")
     parser.add_argument("--alone", action="store_true", help="without the peer")

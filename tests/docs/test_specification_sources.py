@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from snippets import DOCS, ROOT
+from published_data import SEEDS
+from snippets import DOCS
 
 PAGE = (DOCS / "explanation" / "specification.md").read_text()
-SEEDS = ROOT.parent / "shared" / "seeds"
 SOURCE = re.compile(r'(plan|notes|phase 1|phase 2|crate), \*([^*]+)\*: "([^"]+)"')
 HEADERS = ("| asked for | source | here | tested by | deviation, and why |", "| asked for | source | measured | by |")
 
@@ -73,7 +73,7 @@ def normalised(text):
     return re.sub(r"\s+", " ", text).lower()
 
 
-@pytest.mark.skipif(not SEEDS.is_dir(), reason="the founding documents are not beside the repository")
+@pytest.mark.skipif(not SEEDS.is_dir(), reason="the founding documents are not next to the repository")
 def test_sources_are_in_the_documents():
     by_name = documents()
     assert len(by_name) == 5

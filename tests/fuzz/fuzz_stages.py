@@ -13,7 +13,6 @@ be split over processes, and a broken rule repeated alone.
 
 import argparse
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -25,13 +24,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
+from published_data import DECKS, ROOT
 from stage_lps import Call, Solved, record, rescaled, solve_each
 from stage_references import WrittenLp, optimality, reference_costs
 
 from cobre.solver.program import MAX_DENSE_ROWS
 
-ROOT = Path(__file__).resolve().parents[2]
-DECKS = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks"))
 SPREADS = (0.0, 0.0, 1.0, 2.0)  # decades by which units change
 MOST_PIVOTS = 50
 TOLERANCE = 1e-6  # HiGHS's own: reduced costs of 1e-9 times ranges of 1e5

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from cli_runs import cobre
+from published_data import DECKS, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-SHARED_DECKS = ROOT.parent / "shared" / "decks"
 CACHE = Path(os.environ.get("COBRE_BRIDGE_CACHE", ROOT / ".venv-bridge"))
 NOT_INSTALLED = 9
 VERSIONS = {"novomodelo-bridge": "0.19.1", "cobre-bridge": "0.18.0"}
@@ -27,7 +26,7 @@ def bridge_environment(tmp_path, program="novomodelo-bridge"):
 
 
 def shared_deck(name):
-    folder = SHARED_DECKS / name
+    folder = DECKS / name
     if not folder.is_dir():
         pytest.skip(f"there is no deck {folder}")
     return folder

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from bridges import CACHE, SHARED_DECKS, bridge_environment, shared_deck
+from bridges import CACHE, bridge_environment, shared_deck
 from cli_runs import cobre
 from decomp_revisions import add_week, move, revise, with_openings
 from newave_months import advance
+from published_data import DECKS
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
 LIMIT_S = 900
@@ -93,7 +94,7 @@ def novomodelo(tmp_path_factory):
 
 
 def test_archive_of_a_newave_deck_becomes_a_case_of_format_0_19(novomodelo, tmp_path):
-    archive = SHARED_DECKS / "newave_2025_12.zip"
+    archive = DECKS / "newave_2025_12.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")
     done = cobre("convert", "newave", archive, tmp_path / "case", "--json", "--bridge", novomodelo, timeout=LIMIT_S)
@@ -111,7 +112,7 @@ def test_archive_of_a_newave_deck_becomes_a_case_of_format_0_19(novomodelo, tmp_
 @pytest.fixture
 def late_deck(tmp_path):
     """Return the deck of December 2025 with a gas plant described for the month after the horizon."""
-    archive = SHARED_DECKS / "decomp_2025_12_w1.zip"
+    archive = DECKS / "decomp_2025_12_w1.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")
     with zipfile.ZipFile(archive) as opened:
@@ -151,7 +152,7 @@ def test_late_revision_is_offered_a_repair_and_converted_with_it(late_deck, tmp_
 @pytest.fixture(scope="module")
 def first_week(tmp_path_factory):
     """Return a folder with the deck of the first week of December 2025."""
-    archive = SHARED_DECKS / "decomp_2025_12_w1.zip"
+    archive = DECKS / "decomp_2025_12_w1.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")
     folder = tmp_path_factory.mktemp("week")
@@ -216,7 +217,7 @@ def test_decks_of_other_months_are_converted_and_valid(novomodelo, first_week, t
 
 
 def test_revision_of_one_week_that_ends_its_month_is_converted_by_the_other_bridge(novomodelo, bridge, tmp_path):
-    archive = SHARED_DECKS / "decomp_2024_05_with_results.zip"
+    archive = DECKS / "decomp_2024_05_with_results.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")
     with zipfile.ZipFile(archive) as opened:
@@ -232,7 +233,7 @@ def test_revision_of_one_week_that_ends_its_month_is_converted_by_the_other_brid
 
 @pytest.mark.parametrize(("months", "stages"), [(1, 120), (5, 116)], ids=["january", "may"])
 def test_newave_decks_of_other_months_are_converted_and_valid(novomodelo, tmp_path, months, stages):
-    archive = SHARED_DECKS / "newave_2025_12.zip"
+    archive = DECKS / "newave_2025_12.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")
     with zipfile.ZipFile(archive) as opened:
@@ -256,7 +257,7 @@ def test_published_2018_deck_converts_without_repairs(novomodelo, tmp_path):
 
 
 def test_may_2024_deck_converts_with_old_tailrace_file(novomodelo, tmp_path):
-    archive = SHARED_DECKS / "decomp_2024_05_with_results.zip"
+    archive = DECKS / "decomp_2024_05_with_results.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")
     command = ("convert", "decomp", archive, tmp_path / "case", "--json", "--no-fcf", "--bridge", novomodelo)

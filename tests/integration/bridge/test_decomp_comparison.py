@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bridges import SHARED_DECKS
 from peer import novomodelo_python
+from published_data import DECKS
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "benchmarks" / "decomp_comparison.py"
@@ -54,7 +54,7 @@ def test_summary_lines_have_mean_and_worst_stage():
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_may_2024_thermal_generation_and_costs_match_official_results(tmp_path):
-    archive = SHARED_DECKS / "decomp_2024_05_with_results.zip"
+    archive = DECKS / "decomp_2024_05_with_results.zip"
     if not archive.exists():
         pytest.skip(f"there is no deck {archive}")
     bridge = novomodelo_python()

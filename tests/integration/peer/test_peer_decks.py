@@ -6,7 +6,6 @@ whose machines come later (they forbid it to spill there), and minimum turbined 
 """
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from peer import ROOT, TIMEOUT_S, peer_python
+from peer import TIMEOUT_S, peer_python
+from published_data import DECKS
 
 from cobre.io.case import load_case
 from cobre.io.policies.cobre_python_policy import IDENTIFIER, FlatTable, read_cobre_python_policy
@@ -83,7 +83,7 @@ class HighsStage:
         return float(self._highs.getInfo().objective_function_value)
 
 
-DECK = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks")) / "pmo_2025_12_first_12"
+DECK = DECKS / "pmo_2025_12_first_12"
 FILLING_PLANT, FIRST_STAGE_OF_PLANT = 132, 11
 OVERRIDES = {
     "training.selection.forward_passes": 1,

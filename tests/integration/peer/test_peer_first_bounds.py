@@ -1,12 +1,11 @@
 """Trainings of both peers on December 2025, evaluated in our LPs: values agree; the rest is not unique."""
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from peer import ROOT, TIMEOUT_S, novomodelo_python, peer_python
+from published_data import DECKS
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
@@ -24,7 +23,6 @@ from first_bounds import (
     text_of,
 )
 
-DECKS = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks"))
 PEERS = {"pmo_2025_12_first_12": peer_python, "pmo_2025_12_v19_first_12": novomodelo_python}
 SAME = {"pmo_2025_12_first_12": 5e-8, "pmo_2025_12_v19_first_12": 2e-9}  # the peers solve scaled LPs to 1e-7
 ITERATIONS = 1

@@ -1,19 +1,15 @@
 """The inflow model of an official deck: 151 plants, 87 years, as cobre-python estimated it."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from published_data import DECKS
 
 import cobre
 from cobre.io.case import load_case
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.model import build_noise_model
 
-ROOT = Path(__file__).resolve().parents[3]
-DECKS = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks"))
 FITTED = DECKS / "pmo_2018_fitted"
 MONTHS = 12
 

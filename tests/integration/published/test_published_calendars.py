@@ -1,21 +1,18 @@
 """Published cases whose stages are not all months, read in place, and their known costs."""
 
-import os
 from itertools import product
 from pathlib import Path
 
 import pytest
+from published_data import DECKS
 
 import cobre
 from cobre.io.case import load_case
 from cobre.stochastic.model import build_noise_model
 
-ROOT = Path(__file__).resolve().parents[3]
-DECKS = Path(os.environ.get("COBRE_PUBLISHED_DECKS", ROOT.parent / "shared" / "decks"))
-
 pytestmark = pytest.mark.skipif(
     not DECKS.is_dir(),
-    reason="the published decks are not here: they belong into ../shared/decks, or where COBRE_PUBLISHED_DECKS says",
+    reason="the published decks are not here: they belong into ../shared/decks, or where COBRE_DECKS says",
 )
 
 

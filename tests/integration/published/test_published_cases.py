@@ -1,19 +1,15 @@
 """The example cases published with cobre-rs, read in place, and their known costs."""
 
-import os
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
+from published_data import PUBLISHED_CASES
 
 import cobre
 
-ROOT = Path(__file__).resolve().parents[3]
-CASES = Path(os.environ.get("COBRE_PUBLISHED_CASES", ROOT.parent / "shared" / "cases"))
-
 pytestmark = pytest.mark.skipif(
-    not CASES.is_dir(),
+    not PUBLISHED_CASES.is_dir(),
     reason="the published cases are not here: they belong into ../shared/cases, or where COBRE_PUBLISHED_CASES says",
 )
 
@@ -43,31 +39,31 @@ DETERMINISTIC = (
 
 @pytest.mark.parametrize("expected", DETERMINISTIC, ids=lambda expected: expected.name)
 def test_deterministic_case_has_the_published_cost(expected):
-    result = cobre.train(CASES / expected.name, threads=1)
+    result = cobre.train(PUBLISHED_CASES / expected.name, threads=1)
     assert result.lower_bound == pytest.approx(expected.cost, abs=expected.tolerance, rel=0.0)
 
 
 @pytest.mark.parametrize("expected", DETERMINISTIC, ids=lambda expected: expected.name)
 def test_deterministic_case_closes_the_gap(expected):
     """With one scenario the sampled path is the only path."""
-    result = cobre.train(CASES / expected.name, threads=1)
+    result = cobre.train(PUBLISHED_CASES / expected.name, threads=1)
     assert abs(result.gap) <= 1e-6
 
 
 def test_d25_simulation_costs_the_same():
-    trained = cobre.train(CASES / "d25-discount-rate", threads=1)
-    simulated = cobre.simulate(CASES / "d25-discount-rate", trained.policy, scenarios=3, threads=1)
+    trained = cobre.train(PUBLISHED_CASES / "d25-discount-rate", threads=1)
+    simulated = cobre.simulate(PUBLISHED_CASES / "d25-discount-rate", trained.policy, scenarios=3, threads=1)
     assert simulated.mean_cost == pytest.approx(2_611_454.584_787_282, abs=1e-4, rel=0.0)
 
 
 def test_every_published_case_is_tested():
-    folders = {path.name for path in CASES.iterdir() if path.is_dir()}
+    folders = {path.name for path in PUBLISHED_CASES.iterdir() if path.is_dir()}
     assert folders == {expected.name for expected in DETERMINISTIC} | {"1dtoy", "4ree"}
 
 
 @pytest.fixture(scope="module")
 def toy():
-    return cobre.train(CASES / "1dtoy", threads=2)
+    return cobre.train(PUBLISHED_CASES / "1dtoy", threads=2)
 
 
 def test_1dtoy_lower_bounds_match_published(toy):
@@ -89,7 +85,7 @@ def test_1dtoy_runs_its_iteration_limit(toy):
 
 @pytest.fixture(scope="module")
 def four_regions():
-    return cobre.train(CASES / "4ree", threads=2)
+    return cobre.train(PUBLISHED_CASES / "4ree", threads=2)
 
 
 @pytest.mark.timeout(900)

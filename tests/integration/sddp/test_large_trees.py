@@ -1,13 +1,12 @@
 """Trees of large LPs start from one basis for each stage: the same bits on any ranks, the same costs as cold starts."""
 
-from pathlib import Path
-
 import pytest
+from published_data import DECKS
 
 import cobre
 from cobre.sddp.problem.problem import Problem
 
-DECK = Path(__file__).resolve().parents[4] / "shared" / "decks" / "decomp_2024_05"
+DECK = DECKS / "decomp_2024_05"
 
 
 @pytest.mark.skipif(not DECK.is_dir(), reason="the published deck decomp_2024_05 is not here")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from processes import wait_until, wait_until_gone
+from published_data import DECKS
 from studies import (
     ENDLESS,
     LOCAL,
@@ -32,8 +33,8 @@ pytestmark = pytest.mark.long
 
 THREADS_2 = ("--backend", "local", "--threads", "2")
 EVERYWHERE = pytest.mark.parametrize("flags", [LOCAL, THREADS_2, SHM_2, TCP_2], ids=["local", "threads", "shm", "tcp"])
-DECK = Path(__file__).resolve().parents[4] / "shared" / "decks" / "pmo_2018"
-YEAR = DECK.with_name("pmo_2018_common_12")
+DECK = DECKS / "pmo_2018"
+YEAR = DECKS / "pmo_2018_common_12"
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,13 @@
 """The examples, and the published cases if they are beside the repository."""
 
-from pathlib import Path
-
 import pytest
+from published_data import PUBLISHED_CASES, ROOT
 
 from cobre.io.case import load_case_with_findings
 from cobre.sddp.resolved import resolve
 
-CASES = Path(__file__).resolve().parents[4] / "shared" / "cases"
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-FOLDERS = sorted(path.parent for place in (EXAMPLES, CASES) for path in place.glob("*/config.json"))
+EXAMPLES = ROOT / "examples"
+FOLDERS = sorted(path.parent for place in (EXAMPLES, PUBLISHED_CASES) for path in place.glob("*/config.json"))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -31,9 +29,9 @@ def test_numbers_of_an_example():
     assert first.discount == pytest.approx(1.08 ** (-31 / 365.25), rel=1e-15)
 
 
-@pytest.mark.skipif(not (CASES / "4ree").is_dir(), reason=f"there is no published case 4ree in {CASES}")
+@pytest.mark.skipif(not (PUBLISHED_CASES / "4ree").is_dir(), reason="the published case 4ree is not here")
 def test_numbers_of_a_published_case():
-    case, problems = load_case_with_findings(CASES / "4ree")
+    case, problems = load_case_with_findings(PUBLISHED_CASES / "4ree")
     assert not list(problems)
     assert (len(case.system.hydros), len(case.system.thermals), len(case.system.buses)) == (4, 126, 5)
     first = resolve(case).stages[0]

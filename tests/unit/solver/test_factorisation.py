@@ -1,14 +1,9 @@
 """The factorised basis against dense linear algebra: random bases, and those of large studies where they are found."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from factorised_basis import Basis
-
-ROOT = Path(__file__).resolve().parents[3]
-REAL_BASES = Path(os.environ.get("COBRE_REAL_BASES", ROOT.parent / "shared" / "bases")) / "bases.npz"
+from published_data import REAL_BASES
 
 
 def random_basis(rows: int, slacks: int, density: float, random: np.random.Generator) -> Basis:
@@ -59,7 +54,7 @@ def test_slack_basis_is_factorised() -> None:
     assert basis.factorisation.nucleus == 0
 
 
-@pytest.mark.skipif(not REAL_BASES.is_file(), reason="needs the real bases beside the repository")
+@pytest.mark.skipif(not REAL_BASES.is_file(), reason="needs the real bases next to the repository")
 @pytest.mark.parametrize("kind", ["deck_", "deckL_", "q160_", "q80L_"])
 def test_real_bases_and_their_pivots(kind: str) -> None:
     """Start bases of real solves, and where their pivots led."""

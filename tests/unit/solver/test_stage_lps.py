@@ -3,18 +3,16 @@
 `make fuzz-stages` does the same with a hundred thousand solves of decks and generated systems.
 """
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from published_data import DECKS, ROOT
 from stage_lps import Call, record, rescaled, solve_each
 from stage_references import WrittenLp, optimality, reference_costs
 
-ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
-DECOMP = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks")) / "decomp_2024_05"
+DECOMP = DECKS / "decomp_2024_05"
 MOST_PIVOTS = 50  # times the median of a study
 DECADES = pytest.mark.parametrize("decades", [0.0, 1.0, 3.0])  # with three, stages are solved in units of their own
 

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 
 import numpy as np
 import pytest
 from noise_cases import coefficients, inflow_stats, load_stats, make_case, observed, stages, table
+from published_data import PUBLISHED_CASES, ROOT
 
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.core.config import OpeningsSource, ScenarioSource
@@ -17,12 +17,7 @@ from cobre.stochastic.correlation import group_leaders, group_numbers
 from cobre.stochastic.model import build_noise_model
 from cobre.stochastic.opening_tree import independent_draws
 
-ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = sorted(
-    path.parent
-    for place in (ROOT / "examples", ROOT.parent / "shared" / "cases")
-    for path in place.glob("*/config.json")
-)
+FOLDERS = sorted(path.parent for place in (ROOT / "examples", PUBLISHED_CASES) for path in place.glob("*/config.json"))
 TWO_STAGES = inflow_stats([(h, t, 40.0 + h, 10.0) for h in range(2) for t in range(2)])
 
 

@@ -1,11 +1,10 @@
 """A case that is saved and loaded again is the same case."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from published_data import PUBLISHED_CASES, ROOT
 from shuffled_case import same
 from validation_case import valid_documents, valid_tables, write_case
 
@@ -38,9 +37,7 @@ from cobre.io.input_files.constraint_expressions import parameter, parse_constra
 from cobre.io.saving.documents import config_document, expression_text, study_documents
 from cobre.io.storage.atomic import WriteError
 
-ROOT = Path(__file__).resolve().parents[4]
-PUBLISHED = Path(os.environ.get("COBRE_PUBLISHED_CASES", ROOT.parent / "shared" / "cases"))
-FOLDERS = sorted(path.parent for place in (ROOT / "examples", PUBLISHED) for path in place.glob("*/config.json"))
+FOLDERS = sorted(path.parent for place in (ROOT / "examples", PUBLISHED_CASES) for path in place.glob("*/config.json"))
 
 
 def saved(case, folder):

@@ -1,12 +1,12 @@
 """Hashes, generators and normal numbers, bit for bit."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from published_data import PUBLISHED_CASES
 
 from cobre.stochastic.random.pcg64 import Pcg64Sequence, Pcg64Streams, standard_normals
 from cobre.stochastic.random.point_sets import choose
@@ -20,7 +20,7 @@ from cobre.stochastic.random.seeds import (
     stage_seeds,
 )
 
-FIXTURES = Path(__file__).resolve().parents[5] / "shared" / "cases" / "noise_fixtures.json"
+FIXTURES = PUBLISHED_CASES / "noise_fixtures.json"
 SEEDS = st.integers(0, 2**64 - 1)
 FIELDS = st.integers(0, 2**32 - 1)
 

@@ -2,17 +2,16 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from published_data import PUBLISHED_CASES, ROOT
 from pyarrow import compute, parquet
 from small_cases import SmallCase, hydro
 
 import cobre
 
-EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
-CASES = EXAMPLES.parents[1] / "shared" / "cases"
+EXAMPLES = ROOT / "examples"
 LOADS, INFLOWS = "scenarios/load_seasonal_stats.parquet", "scenarios/inflow_seasonal_stats.parquet"
 
 
@@ -144,17 +143,17 @@ def test_examples_are_plausible(name):
     assert cobre.validate(EXAMPLES / name).warnings == ()
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="the published cases are not beside the repository")
+@pytest.mark.skipif(not PUBLISHED_CASES.is_dir(), reason="the published cases are not next to the repository")
 @pytest.mark.parametrize(
     "name", ["1dtoy", "4ree", "d02-single-hydro", "d03-two-hydro-cascade", "d06-fpha-variable-head"]
 )
 def test_published_cases_are_plausible(name):
-    assert cobre.validate(CASES / name).warnings == ()
+    assert cobre.validate(PUBLISHED_CASES / name).warnings == ()
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="the published cases are not beside the repository")
+@pytest.mark.skipif(not PUBLISHED_CASES.is_dir(), reason="the published cases are not next to the repository")
 def test_load_above_supply_gives_warning():
-    (warning,) = cobre.validate(CASES / "d04-transmission").warnings
+    (warning,) = cobre.validate(PUBLISHED_CASES / "d04-transmission").warnings
     assert "the load is 40 MW in stage 0, but its plants have only 20 MW and lines bring at most 15 MW" in str(warning)
 
 
