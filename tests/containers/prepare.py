@@ -5,20 +5,21 @@ Nothing is pulled: the base comes from Debian's packages (mmdebstrap), unless CO
 
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from debian_packages import are_installed, install
 from podman import LIMITS, podman
 
 import cobre
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("podman", "runc", "netavark", "aardvark-dns", "iptables", "mmdebstrap", "catatonit")
-APT = ("apt-get", "--quiet=2", "--option", "Dpkg::Use-Pty=0")
 BASE = "localhost/cobre-test-base"
 IMAGE = f"localhost/cobre-test:{cobre.__version__}"
 # The compiler is in the base, so that the build needs no package server of Debian.
@@ -31,31 +32,12 @@ CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 def main():
     if os.geteuid() != 0:
         return "podman gives containers addresses of their own only when run as root"
-    if not is_installed() and (problem := install()):
+    if not are_installed(PACKAGES) and (problem := install(PACKAGES)):
         return problem
     base = os.environ.get("COBRE_BASE_IMAGE") or BASE
     if podman("image", "exists", base, check=False).returncode and (problem := make_base(base)):
         return problem
     return build(base)
-
-
-def is_installed():
-    if shutil.which("dpkg-query") is None:
-        return False
-    words = ["dpkg-query", "--show", "--showformat=${db:Status-Status} ", *PACKAGES]
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
-    return done.stdout.split() == ["installed"] * len(PACKAGES)
-
-
-def install():
-    if shutil.which("apt-get") is None:
-        return f"this is no Debian, whose packages it takes: {', '.join(PACKAGES)}"
-    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for words in (("update",), ("install", "--yes", "--no-install-recommends", *PACKAGES)):
-        done = subprocess.run([*APT, *words], check=False, capture_output=True, text=True, env=environ)
-        if done.returncode:
-            return f"apt-get {words[0]} failed: {(done.stderr or done.stdout).strip()}"
-    return None
 
 
 def make_base(name):

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -42,9 +42,12 @@ def _missing(python: Path, modules: str) -> str:
     return done.stderr.strip().splitlines()[-1] if done.returncode else ""
 
 
-def peer_tables(cases: Sequence[Path]) -> list[dict]:
-    """Return bounds, and inflows, lags and costs of its simulations, case by case."""
-    command = [peer_python(), "-I", PROGRAM.with_name("peer_tables.py"), *cases]
+def peer_tables(cases: Iterable[Path], tables: Mapping[str, Sequence[str]]) -> list[dict]:
+    """Return by case the peer's (lower, upper) bounds, its summary by scenario, and some columns of simulated tables.
+
+    tables: columns by table.
+    """
+    command = [peer_python(), "-I", PROGRAM.with_name("peer_tables.py"), json.dumps(tables), *cases]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -1,6 +1,6 @@
-"""Run in cobre-python's own environment: run cases and print inflows, lags, costs and bounds as JSON.
+"""Run in cobre-python's own environment: run cases and print bounds and some columns of simulated tables as JSON.
 
-Arguments: case directories. The output directories are temporary ones.
+Arguments: the tables with their columns as JSON, then case directories. Output directories are temporary ones.
 """
 
 import json
@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 import cobre
 
 
-def rows(folder, table, names):
-    found = []
+def read_rows(folder, table, columns):
+    rows = []
     for file in sorted(Path(folder, "simulation", table).glob("*/data.parquet")):
-        columns = pq.read_table(file).to_pydict()
-        found += [list(row) for row in zip(*(columns[name] for name in names), strict=True)]
-    return found
+        by_column = pq.read_table(file).to_pydict()
+        rows += [list(row) for row in zip(*(by_column[name] for name in columns), strict=True)]
+    return rows
 
 
-def tables(case):
+def results(case, tables):
     bounds = []
 
     def note(event):
@@ -29,11 +29,10 @@ def tables(case):
 
     with tempfile.TemporaryDirectory() as folder:
         cobre.run.run(case, folder, threads=1, on_iteration=note)
-        inflow = rows(folder, "hydros", ("scenario_id", "stage_id", "hydro_id", "incremental_inflow_m3s"))
-        lags = rows(folder, "inflow_lags", ("scenario_id", "stage_id", "hydro_id", "lag_index", "inflow_m3s"))
-        costs = rows(folder, "costs", ("scenario_id", "stage_id", "node_id", "immediate_cost"))
+        by_table = {table: read_rows(folder, table, columns) for table, columns in tables.items()}
         summary = pq.read_table(Path(folder, "simulation", "scenario_summary.parquet")).to_pydict()
-    return {"bounds": bounds, "inflow": inflow, "lags": lags, "costs": costs, "summary": summary}
+    return {"bounds": bounds, "summary": summary} | by_table
 
 
-print(json.dumps([tables(case) for case in sys.argv[1:]]))
+wanted = json.loads(sys.argv[1])
+print(json.dumps([results(case, wanted) for case in sys.argv[2:]]))

@@ -31,21 +31,23 @@ def _peer():
     peer_python()
 
 
+LAGS = ("scenario_id", "stage_id", "hydro_id", "lag_index", "inflow_m3s")
+
+
 def test_simulated_lags_and_inflows_match_peer(tmp_path):
     one = ({"type": "iteration_limit", "limit": 1},)
     folders = [
         write_crafted(tmp_path / str(number), replace(CASES[name][0], simulation=SIMULATION, rules=one))
         for number, name in enumerate(ALIKE)
     ]
-    for name, folder, theirs in zip(ALIKE, folders, peer_tables(folders), strict=True):
+    for name, folder, theirs in zip(ALIKE, folders, peer_tables(folders, {"inflow_lags": LAGS}), strict=True):
         cobre.run.run(folder, folder / "run", threads=1)
         table = cobre.results.load_simulation_arrow(folder / "run", "inflow_lags")
         lags = {row[:4]: row[4] for row in _rows(table)}
-        assert theirs["lags"], name
-        for row in theirs["lags"]:
+        assert theirs["inflow_lags"], name
+        for row in theirs["inflow_lags"]:
             assert lags[tuple(row[:4])] == pytest.approx(row[4], rel=1e-9), (name, row)
 
 
 def _rows(table):
-    names = ("scenario_id", "stage_id", "hydro_id", "lag_index", "inflow_m3s")
-    return zip(*(table[name].to_pylist() for name in names), strict=True)
+    return zip(*(table[name].to_pylist() for name in LAGS), strict=True)

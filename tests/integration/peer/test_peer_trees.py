@@ -15,7 +15,7 @@ def _peer():
 
 def test_tree_bounds_and_path_costs_match_peer(tmp_path):
     folders = [write_crafted(tmp_path / str(number), case) for number, case in enumerate(TREES.values())]
-    for name, folder, theirs in zip(TREES, folders, peer_tables(folders), strict=True):
+    for name, folder, theirs in zip(TREES, folders, peer_tables(folders, {}), strict=True):
         trained = cobre.train(folder, threads=1)
         ours = trained.history
         assert ours[0].lower_bound == pytest.approx(theirs["bounds"][0][0], rel=1e-9), name
