@@ -1,3 +1,5 @@
+"""Puts this folder on the path: its modules are shared with the tests of containers."""
+
 import sys
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Put this folder on the path: the matrix is also a program."""
+"""Puts this folder on the path, for the tests below it."""

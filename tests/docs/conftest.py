@@ -1,3 +1,5 @@
+"""Puts this folder and the extensions of the documentation on the path."""
+
 import sys
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Environments with MPICH and with Open MPI; a test is skipped if its environment is missing."""
+
 import sys
 from pathlib import Path
 

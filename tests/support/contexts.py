@@ -1,5 +1,7 @@
 """Training step by step: a context for a case, and some iterations on it."""
 
+import numpy as np
+
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.sddp.cut_pool import CutPool
@@ -14,13 +16,17 @@ from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver
 
 
-def context_of(folder, overrides=None, comm=None, threads=1, exports_states=False):
-    """Return the training context of a case, before its first iteration."""
+def context_of(folder, overrides=None, comm=None, threads=1, exports_states=False, has_components=True):
+    """Return the training context of a case, before its first iteration.
+
+    has_components: whether the pool stores slopes of cuts; without them, cuts are constants.
+    """
     comm = comm or LocalCommunicator()
     study = prepare(load_case(folder, overrides))
     problem = study.problem
     split = WorkSplit(study.case.config.training.forward_passes, comm.size)
-    pool = CutPool(comm, problem.num_stages, problem.dimension)
+    components = None if has_components else [np.zeros(problem.dimension, bool)] * problem.num_stages
+    pool = CutPool(comm, problem.num_stages, problem.dimension, components)
     bases = [no_bases(stage.program) for stage in problem.stages]
     return TrainingContext(
         comm=comm,

@@ -177,14 +177,15 @@ class SmallCase:
         for part in ("system", "scenarios", "constraints"):
             (Path(folder) / part).mkdir(parents=True, exist_ok=True)
         tables = {name: rows for name, rows in {**self._tables(), **self.tables}.items() if rows}
-        return write_files(folder, {**self._documents(), **self.documents}, tables)
+        return write_files(folder, {**self.default_documents(), **self.documents}, tables)
 
-    def _documents(self):
+    def default_documents(self):
+        """Return all JSON files by path, before `documents` replaces some of them."""
         hydro_prices = {**PENALTIES["hydro"], **self.penalties}
         bus_prices = PENALTIES["bus"] | ({"deficit_segments": self.deficit} if self.deficit else {})
         return {
             "config.json": self._config(),
-            "stages.json": self._stages(),
+            "stages.json": self.stages_document(),
             "initial_conditions.json": {
                 "storage": volumes(self.storage),
                 "filling_storage": volumes(self.filling_storage),
@@ -211,7 +212,8 @@ class SmallCase:
             "modeling": {"inflow_non_negativity": {"method": self.method}},
         }
 
-    def _stages(self):
+    def stages_document(self):
+        """Return stages.json."""
         return {
             "policy_graph": {"type": "finite_horizon", "annual_discount_rate": self.rate},
             "stages": [

@@ -2,6 +2,7 @@
 
 import secrets
 import socket
+import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,9 @@ from cobre.comm.backends.tcp.communicator import TcpCommunicator
 
 SECRET = "the secret of these tests"
 DEADLINE_S = 60
+PART_BYTES = 1_000_000  # of each rank in `gather`
+HEAD_BYTES = 20_000  # more than the heads and calls of a few collectives take
+BYTES_ACKED, BYTES_RECEIVED = struct.Struct("120xQ"), struct.Struct("128xQ")  # of Linux's tcp_info
 
 
 def new_address():
@@ -87,6 +91,30 @@ def total(comm):
     recv = np.zeros(3)
     comm.allreduce(np.full(3, comm.rank + 1.0), recv, ReduceOp.SUM)
     return recv.tolist()
+
+
+def gather(comm):
+    """Gather a part of each rank; return whether all arrived as they were sent."""
+    recv = np.empty(comm.size * PART_BYTES, np.uint8)
+    comm.allgatherv(np.full(PART_BYTES, comm.rank, np.uint8), recv, [PART_BYTES] * comm.size)
+    comm.barrier()  # so that everything is acknowledged
+    return bool((recv == np.repeat(np.arange(comm.size), PART_BYTES)).all())
+
+
+def data_channel(comm):
+    """Return a worker's connection to the coordinator: what it carries is no business of callers, only of tests."""
+    return comm._transport._channel
+
+
+def ring_channels(comm):
+    """Return a leader's connections to the hosts before and after it in the ring; as with `data_channel`."""
+    return comm._transport.neighbours
+
+
+def sent_and_received(channel):
+    """Return the bytes that the other side has acknowledged, and those that came from it."""
+    info = channel.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return BYTES_ACKED.unpack_from(info)[0], BYTES_RECEIVED.unpack_from(info)[0]
 
 
 def wait_until_listening(world):

@@ -1,3 +1,5 @@
+"""Puts the tests of runs on the path, for their streams of events."""
+
 import sys
 from pathlib import Path
 

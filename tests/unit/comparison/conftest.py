@@ -1,3 +1,5 @@
+"""Two runs whose cases differ, and their comparison."""
+
 import pytest
 from compared_studies import EXAMPLE, run, with_one_plant_more
 

@@ -1,3 +1,5 @@
+"""A trained study, seen through the interface of cobre-python."""
+
 from pathlib import Path
 
 import pytest

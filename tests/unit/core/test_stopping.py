@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -137,9 +138,10 @@ def test_close_upper_bound_stops():
 def test_reason_states_that_cost_is_below_lower_bound():
     (rule,) = rules(UpperBoundGap(1.0, period=1))
     assert "is 0.5 % below the lower bound" in rule.reason_to_stop(history(100.0), None, upper_bound(99.5))
-    met = Gap(None, 1.0)._met("the cost is", 99.0, 100.0)
-    assert met == "the cost is 1 % below the lower bound, at most 1 % above it"
-    assert "1.00 $ below" in Gap(2.0)._met("the cost is", 99.0, 100.0)
+    exact = [replace(history(100.0)[0], upper_bound=99.0, is_exact=True)]
+    reason = Gap(None, 1.0).reason_to_stop(exact)
+    assert reason == "the exact upper bound is 1 % below the lower bound, at most 1 % above it"
+    assert "1.00 $ below" in Gap(2.0).reason_to_stop(exact)
 
 
 def test_upper_end_of_estimate_is_compared():

@@ -66,9 +66,8 @@ def test_row_pattern_is_none_for_differing_scenarios():
 
 
 def test_blocks_are_reduced_by_sum_mean_or_last():
-    grid = np.array(
-        [[[[1.0, 3.0, np.nan], [np.nan, np.nan, np.nan]]]]
-    )  # a stage drop_rows the third block, and an entity drop_rows rows
+    # A stage without the third block, and an entity without rows.
+    grid = np.array([[[[1.0, 3.0, np.nan], [np.nan, np.nan, np.nan]]]])
     hours = np.array([[1.0, 2.0, 0.0]])
     np.testing.assert_array_equal(sum_over_blocks(grid), [[[4.0, 0.0]]])
     np.testing.assert_array_equal(last_block(grid), [[[3.0, np.nan]]])

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 
 import matplotlib as mpl
 import numpy as np
@@ -45,9 +46,31 @@ def test_plot_fan_draws_percentiles(simulation):
     assert [text.get_text() for text in figure.texts] == ["Stored water, Lower"]
 
 
-@pytest.mark.parametrize("quantity", ["storage", "inflow", "hydro_generation", "thermal_generation", "deficit", "load"])
-def test_quantities_are_summed_over_entities(simulation, quantity):
-    assert plot_fan(simulation, quantity).axes[0].lines
+@pytest.mark.parametrize(
+    ("quantity", "table", "column"),
+    [
+        ("storage", "hydros", "storage_final_hm3"),
+        ("inflow", "hydros", "incremental_inflow_m3s"),
+        ("hydro_generation", "hydros", "generation_mwh"),
+        ("thermal_generation", "thermals", "generation_mwh"),
+        ("deficit", "buses", "deficit_mwh"),
+        ("load", "buses", "load_mwh"),
+    ],
+)
+def test_quantities_are_summed_over_entities(simulation, quantity, table, column):
+    """Energies of all blocks become the mean power of the stage; other quantities are those of the last block."""
+    hours = [stage.hours for stage in cobre.load_case(EXAMPLE).horizon.stages]
+    sums = Counter()
+    for row in simulation.tables[table].to_pylist():
+        key = row["scenario_id"], row["stage_id"]
+        if column.endswith("_mwh"):
+            sums[key] += row[column] / hours[row["stage_id"]]
+        elif row["block_id"] == 2:
+            sums[key] += row[column]
+    by_stage = np.reshape([sums[key] for key in sorted(sums)], (30, -1))
+    median, mean = plot_fan(simulation, quantity).axes[0].lines
+    assert median.get_ydata() == pytest.approx(np.median(by_stage, axis=0))
+    assert mean.get_ydata() == pytest.approx(by_stage.mean(axis=0))
 
 
 def test_impossible_plots_raise_value_error(simulation):
@@ -59,7 +82,7 @@ def test_impossible_plots_raise_value_error(simulation):
         plot_fan(simulation, "storage", entity=7)
     with pytest.raises(ValueError, match="there is no 'wind' to plot; this result has storage, inflow"):
         plot_fan(simulation, "wind")
-    assert plot_fan(simulation, "spot_price").axes[0].lines  # there is one bus
+    assert [text.get_text() for text in plot_fan(simulation, "spot_price").texts] == ["Spot price, Valley"], "one bus"
 
 
 def test_matplotlib_settings_of_notebook_are_restored(training):

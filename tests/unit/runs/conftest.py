@@ -1,3 +1,5 @@
+"""Puts this folder on the path, for the tests of the command line."""
+
 import sys
 from pathlib import Path
 

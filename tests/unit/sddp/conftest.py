@@ -1,1 +1,1 @@
-"""Small systems and ways to solve them, importable from the folders below."""
+"""Puts this folder on the path, for the tests below it."""

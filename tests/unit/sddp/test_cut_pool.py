@@ -19,7 +19,9 @@ def fill_pool(pool, iterations, passes):
         slots = pool.reserve_slots(iteration, passes)
         numbers = np.array(slots, float)
         for stage in range(pool.num_stages):
-            slopes = np.outer(numbers, pool._stored[stage] * np.arange(1.0, 1 + pool.dimension))
+            slopes = np.zeros((passes, pool.dimension))
+            components = pool.components(stage)
+            slopes[:, components] = np.outer(numbers, 1.0 + components)
             pool.write(stage, slots, CutSet(100.0 + numbers, slopes))
     return pool
 

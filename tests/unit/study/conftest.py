@@ -1,3 +1,5 @@
+"""A small case, prepared and trained, for all tests of studies."""
+
 import shutil
 from pathlib import Path
 

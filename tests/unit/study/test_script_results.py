@@ -28,12 +28,11 @@ def test_results_have_html(training, simulated):
 
 
 def test_results_draw_figures(training, simulated):
-    for figure in (
-        training.plot_bounds(),
-        simulated.plot_fan("storage"),
-        simulated.plot_fan("water_value", entity=1),
-    ):
-        assert figure.axes
+    assert len(training.plot_bounds().axes[0].lines[-1].get_ydata()) == training.iterations
+    assert [text.get_text() for text in simulated.plot_fan("storage").texts] == ["Stored water, all hydros"]
+    figure = simulated.plot_fan("water_value", entity=1)
+    assert [text.get_text() for text in figure.texts] == ["Water value, Lower"]
+    assert len(figure.axes[0].lines[0].get_ydata()) == 12
     with pytest.raises(ValueError, match="'unicorns'"):
         simulated.plot_fan("unicorns")
 

@@ -1,3 +1,5 @@
+"""Arguments of `train` and `simulate`: which are accepted, and how others are refused."""
+
 import json
 import shutil
 from pathlib import Path

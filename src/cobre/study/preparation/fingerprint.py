@@ -105,7 +105,7 @@ def agree_on(comm: Communicator, fingerprint: Fingerprint, settings: str) -> Non
     encoded_here = np.frombuffer(b"".join(encoded), np.uint8)
     table = np.empty((comm.size, len(encoded), width), np.uint8)
     comm.allgatherv(encoded_here, table.reshape(-1), [encoded_here.size] * comm.size, label="versions and case")
-    rows = [[value.tobytes().rstrip(b"\0").decode() for value in row] for row in table]
+    rows = [[value.tobytes().rstrip(b"\0").decode(errors="replace") for value in row] for row in table]
     for rank, (*texts, settings_of_rank) in enumerate(rows):
         differences = Fingerprint(*texts).differences(Fingerprint(*rows[0][:-1]))
         if settings_of_rank != rows[0][-1]:

@@ -57,9 +57,10 @@ def test_replaced_stdout_is_used(monkeypatch):
     assert notebook.getvalue() == "[rank 0] hello\n"
 
 
-def test_process_without_streams_prints_nothing(monkeypatch):
+def test_process_without_streams_prints_nothing(monkeypatch, capfd):
     monkeypatch.setattr(sys, "stdout", None)
     forward(0, "stdout", "hello\n")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_character_outside_of_the_encoding_is_replaced(monkeypatch):

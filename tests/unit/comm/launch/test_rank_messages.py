@@ -88,6 +88,8 @@ def test_message_to_dead_parent_is_dropped(monkeypatch, pipe):
     reading, writing = pipe
     monkeypatch.setenv(MESSAGE_VARIABLE, str(writing))
     os.close(reading)
+    with pytest.raises(BrokenPipeError):
+        os.write(writing, b"too late")
     send_to_parent("too late")
 
 

@@ -29,7 +29,7 @@ def test_nearest_discount_rate_applies(study, tmp_path):
         {"source_id": 1, "target_id": 2, "probability": 1.0, "annual_discount_rate_override": 0.3},
     ]
     case = SmallCase(stages=3, rate=0.1, stage_fields={1: {"annual_discount_rate_override": 0.5}})
-    stages = case._stages()
+    stages = case.stages_document()
     stages["policy_graph"]["transitions"] = edges
     factors = [stage.discount for stage in study(documents={"stages.json": stages}).stages]
     assert factors == [1.2 ** -(31 / 365.25), 1.5 ** -(29 / 365.25), 1.1 ** -(31 / 365.25)]
@@ -82,7 +82,7 @@ def test_productivity_by_season_and_from_the_table(study):
         {"hydro_id": 0, "selection_mode": "seasonal", "default_model": "constant_productivity", "seasons": seasons}
     )
     definitions = [{"id": number, "label": str(number), "month_start": number + 1} for number in range(12)]
-    stages = SmallCase(stages=3, stage_fields={number: {"season_id": number} for number in range(3)})._stages()
+    stages = SmallCase(stages=3, stage_fields={number: {"season_id": number} for number in range(3)}).stages_document()
     stages["season_definitions"] = {"cycle_type": "monthly", "seasons": definitions}
     names = ("reference_outflow_m3s", "specific_productivity_mw_per_m3s_per_m")
     rows = [

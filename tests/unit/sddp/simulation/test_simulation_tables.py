@@ -90,7 +90,7 @@ def test_sources(tmp_path):
             },
         },
     )
-    case.documents["penalties.json"] = case._documents()["penalties.json"] | {
+    case.documents["penalties.json"] = case.default_documents()["penalties.json"] | {
         "bus": {"deficit_segments": [{"depth_mw": None, "cost": 1000.0}], "excess_cost": 5.0}
     }
     tables = simulate_tables(case, tmp_path)

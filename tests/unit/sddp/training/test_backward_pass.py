@@ -44,9 +44,7 @@ def test_both_ways_give_the_same_cuts(folder):
 
 def test_cut_on_unstored_state_raises(folder):
     """Cuts of this study depend on both storages; a pool that stores none of them would lose them."""
-    context = context_of(folder, PASSES)
-    layouts = context.pool._layouts
-    layouts[:] = [type(layout).of(layout.columns[1:] < 0) for layout in layouts]
+    context = context_of(folder, PASSES, has_components=False)
     paths = run_forward(context, 1)
     slots = context.pool.reserve_slots(1, context.split.total)
     (plan,) = plan_backward(context, paths, slots, [1])

@@ -7,7 +7,6 @@ import pytest
 from example_study import EXAMPLE, overrides
 
 from cobre.comm import launch
-from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.launch import WorkerError
 from cobre.study.preparation.fingerprint import Fingerprint, RankMismatchError, agree_on, case_digest
 from cobre.study.preparation.on_ranks import as_case
@@ -109,12 +108,7 @@ def test_differences_name_both_values():
     ]
 
 
-def test_single_rank_passes_fingerprint_check():
-    with LocalCommunicator() as comm:
-        agree_on(comm, OWN, "")
-
-
-def disagree(comm, prints):
+def agree(comm, prints):
     agree_on(comm, Fingerprint(*prints[comm.rank]), "")
     return comm.rank
 
@@ -123,21 +117,26 @@ def as_tuple(one):
     return tuple(one.as_dict().values())
 
 
-def test_equal_fingerprints_pass():
-    assert launch.run(disagree, 3, args=([as_tuple(OWN)] * 3,)) == [0, 1, 2]
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_equal_fingerprints_pass(ranks):
+    assert launch.run(agree, ranks, args=([as_tuple(OWN)] * ranks,)) == list(range(ranks))
 
 
 def test_mismatch_between_ranks_names_ranks_and_difference():
     prints = [as_tuple(OWN), as_tuple(OWN), as_tuple(replace(OWN, solver="HiGHS 1.16"))]
     with pytest.raises(WorkerError) as caught:
-        launch.run(disagree, 3, args=(prints,))
+        launch.run(agree, 3, args=(prints,))
     assert isinstance(caught.value.inner, RankMismatchError)
     words = "rank 2 differs from rank 0: LP solver: HiGHS 1.16 here, HiGHS 1.15 there"
     assert words in str(caught.value.inner)
     assert str(caught.value).count("RankMismatchError") >= 3, "every rank was told"
 
 
-def test_long_versions_are_compared_truncated():
-    """A version is text that others write: it may be long, and not ASCII."""
-    with LocalCommunicator() as comm:
-        agree_on(comm, replace(OWN, solver="ü" * 400), "")
+@pytest.mark.parametrize("start", ["", "a"])
+def test_long_versions_are_compared_truncated(start):
+    """A version is text that others write: it may be long, and not ASCII, with a limit inside of a character."""
+    longest, earlier, later = (start + "ü" * 400 + end for end in ("", "x", "y"))
+    prints = [as_tuple(replace(OWN, solver=version)) for version in (longest, earlier, later)]
+    assert launch.run(agree, 3, args=(prints,)) == [0, 1, 2], "they differ after 512 bytes"
+    with pytest.raises(WorkerError, match="rank 1 differs from rank 0: LP solver"):
+        launch.run(agree, 2, args=([prints[0], as_tuple(replace(OWN, solver=start + "ö" + "ü" * 399))],))

@@ -39,7 +39,7 @@ class NetworkWorld:
             rank.wait_for("running")
         return ranks
 
-    def gather(self, ranks):
+    def check_gather(self, ranks):
         """Let all ranks make the gather of `gather_on_command`, and check the data."""
         ranks[0].send_command()
         assert [rank.wait_for("good")["good"] for rank in ranks] == [True] * len(ranks)

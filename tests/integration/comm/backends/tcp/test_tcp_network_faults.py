@@ -123,4 +123,4 @@ def test_slow_link_does_not_time_out(world):
 def test_ipv6_only_hosts_form_a_world(world_of_v6, coordinator):
     for host in range(SIZE):
         world_of_v6.network.write_names(host, coordinator=[COORDINATOR_V6])
-    world_of_v6.gather(world_of_v6.run_all("gather_on_command", coordinator=coordinator))
+    world_of_v6.check_gather(world_of_v6.run_all("gather_on_command", coordinator=coordinator))

@@ -27,7 +27,7 @@ def test_workers_wait_for_late_coordinator(world):
     workers = [world.start(rank, "gather_on_command") for rank in (2, 1)]
     for worker in workers:
         worker.wait_for("log", "refused")  # no process listens there yet
-    world.gather([world.start(0, "gather_on_command"), *workers])
+    world.check_gather([world.start(0, "gather_on_command"), *workers])
 
 
 def test_workers_wait_for_late_coordinator_host(world):
@@ -38,7 +38,7 @@ def test_workers_wait_for_late_coordinator_host(world):
         worker.wait_for("log", "connecting to")
     for host in (1, 2):
         world.network.plug(host)
-    world.gather([world.start(0, "gather_on_command"), *workers])
+    world.check_gather([world.start(0, "gather_on_command"), *workers])
 
 
 def test_name_that_resolves_late_is_logged_once_and_retried(world):
@@ -51,7 +51,7 @@ def test_name_that_resolves_late_is_logged_once_and_retried(world):
         world.network.write_names(host, coordinator=[COORDINATOR])
     for rank in ranks:
         rank.wait_for("running")
-    world.gather(ranks)
+    world.check_gather(ranks)
 
 
 def test_black_hole_in_front_of_one_address_does_not_hide_the_next(world):
@@ -62,7 +62,7 @@ def test_black_hole_in_front_of_one_address_does_not_hide_the_next(world):
     ranks = world.start_all("gather_on_command", coordinator="coordinator")
     for rank in ranks[1:]:
         rank.wait_for("log", f"[{COORDINATOR_V6}]:29500: timed out")
-    world.gather(ranks)
+    world.check_gather(ranks)
 
 
 def test_black_hole_at_the_start_is_reported_on_both_sides(world):
@@ -103,7 +103,7 @@ def test_wrong_secret_is_reported_on_both_sides_in_time(world):
     logged = coordinator.wait_for("log", "the secret of rank 1")
     for text in (event["message"], logged["log"]):
         assert SECRET not in text and "another secret" not in text
-    world.gather([coordinator, *(world.start(rank, "gather_on_command") for rank in (1, 2))])
+    world.check_gather([coordinator, *(world.start(rank, "gather_on_command") for rank in (1, 2))])
 
 
 def test_worker_that_is_restarted_before_the_start_takes_its_place_again(world):
@@ -113,7 +113,7 @@ def test_worker_that_is_restarted_before_the_start_takes_its_place_again(world):
     coordinator.wait_for("log", "disconnected before all ranks had joined; it may connect again")
     second = world.start(1, "gather_on_command")
     second.wait_for("log", "waiting for the other ranks")
-    world.gather([coordinator, second, world.start(2, "gather_on_command")])
+    world.check_gather([coordinator, second, world.start(2, "gather_on_command")])
 
 
 def test_worker_that_is_restarted_during_a_run_is_refused(world):
@@ -143,7 +143,7 @@ def test_duplicate_rank_on_two_hosts_is_refused(world):
     twin = world.start(1, "gather_on_command", host=2)
     wait_for_refusal(twin, "two processes claim rank 1", *process_label(1, first, 1), *process_label(1, twin, 2))
     coordinator.wait_for("log", "two processes claim rank 1")
-    world.gather([coordinator, first, world.start(2, "gather_on_command")])
+    world.check_gather([coordinator, first, world.start(2, "gather_on_command")])
 
 
 def test_port_of_earlier_run_is_reported(world):
@@ -152,4 +152,4 @@ def test_port_of_earlier_run_is_reported(world):
     worker.wait_for("log", "waiting for the other ranks")
     later = world.start(0, "barriers", run_id="later")
     wait_for_refusal(later, f"{COORDINATOR}:29500 is in use by another process", "COBRE_TCP_PORT")
-    world.gather([earlier, worker, world.start(2, "gather_on_command")])
+    world.check_gather([earlier, worker, world.start(2, "gather_on_command")])

@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import struct
 import time
 from pathlib import Path
 
@@ -11,7 +10,19 @@ import numpy as np
 import pytest
 from network_worlds import in_time, needs_hosts
 from tcp_processes import Rank
-from tcp_worlds import DEADLINE_S, SECRET, new_address, results, tcp_world
+from tcp_worlds import (
+    DEADLINE_S,
+    HEAD_BYTES,
+    PART_BYTES,
+    SECRET,
+    data_channel,
+    gather,
+    new_address,
+    results,
+    ring_channels,
+    sent_and_received,
+    tcp_world,
+)
 
 from cobre.comm import CollectiveFailedError, MismatchedCallError, PeerLostError, TcpConfig
 from cobre.comm.backends.tcp import node_group
@@ -21,9 +32,6 @@ from cobre.comm.backends.tcp.wire.messages import Link
 from cobre.comm.testing.steps import expected_digest, run_program
 
 TLS = Path(__file__).resolve().parents[4] / "support" / "tls"
-BYTES_ACKED, BYTES_RECEIVED = struct.Struct("120xQ"), struct.Struct("128xQ")  # of Linux's tcp_info
-PART = 1_000_000  # bytes of each rank
-LITTLE = 20_000  # bytes of heads and calls
 QUICK_S = 15.0  # generous on a busy machine, and far below the timeouts of these worlds
 
 
@@ -31,15 +39,8 @@ def ring_of(comm):
     return comm._collectives._ring
 
 
-def gather(comm):
-    recv = np.empty(comm.size * PART, np.uint8)
-    comm.allgatherv(np.full(PART, comm.rank, np.uint8), recv, [PART] * comm.size)
-    comm.barrier()  # so that everything is acknowledged
-    return bool((recv == np.repeat(np.arange(comm.size), PART)).all())
-
-
 def broadcast(comm, root):
-    buffer = np.full(PART, comm.rank, np.uint8)
+    buffer = np.full(PART_BYTES, comm.rank, np.uint8)
     comm.broadcast(buffer, root)
     comm.barrier()
     return bool((buffer == root).all())
@@ -70,38 +71,33 @@ def test_three_hosts_make_a_ring(ranks_per_host, size, is_ring):
         )
 
 
-def sent_and_received(channel):
-    info = channel.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-    return BYTES_ACKED.unpack_from(info)[0], BYTES_RECEIVED.unpack_from(info)[0]
-
-
 def test_every_host_sends_and_receives_each_block_once():
     """Gathers send all blocks except the neighbour's own; broadcasts do not return to the root."""
     with tcp_world(4, ranks_per_host=1) as world:
         communicators = results(world.start_all())
         assert all(world.everywhere(communicators, gather))
         for comm in communicators:
-            left, right = comm._transport.neighbours
-            assert 3 * PART <= sent_and_received(right)[0] < 3 * PART + LITTLE
-            assert 3 * PART <= sent_and_received(left)[1] < 3 * PART + LITTLE
+            left, right = ring_channels(comm)
+            assert 3 * PART_BYTES <= sent_and_received(right)[0] < 3 * PART_BYTES + HEAD_BYTES
+            assert 3 * PART_BYTES <= sent_and_received(left)[1] < 3 * PART_BYTES + HEAD_BYTES
         for comm in communicators[1:]:
-            assert max(sent_and_received(comm._transport._channel)) < LITTLE
-        before = [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators]
+            assert max(sent_and_received(data_channel(comm))) < HEAD_BYTES
+        before = [sent_and_received(ring_channels(comm)[1])[0] for comm in communicators]
         assert all(world.everywhere(communicators, lambda comm: broadcast(comm, 2)))
-        after = [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators]
-        assert [(new - old) // PART for old, new in zip(before, after, strict=True)] == [1, 0, 1, 1]
+        after = [sent_and_received(ring_channels(comm)[1])[0] for comm in communicators]
+        assert [(new - old) // PART_BYTES for old, new in zip(before, after, strict=True)] == [1, 0, 1, 1]
 
 
 def test_small_payloads_go_through_the_coordinator():
     with tcp_world(3, ranks_per_host=1) as world:
         communicators = results(world.start_all())
-        before = [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators]
+        before = [sent_and_received(ring_channels(comm)[1])[0] for comm in communicators]
         recv = [np.zeros(4000) for _ in communicators]  # 32 KB
         world.everywhere(
             communicators, lambda comm: comm.allgatherv(np.ones(4000 * (comm.rank == 1)), recv[comm.rank], [0, 4000, 0])
         )
         assert all((one == 1).all() for one in recv)
-        assert [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators] == before
+        assert [sent_and_received(ring_channels(comm)[1])[0] for comm in communicators] == before
 
 
 def test_rank_0_setting_applies_to_all_ranks():
@@ -113,7 +109,7 @@ def test_rank_0_setting_applies_to_all_ranks():
 
 def test_mismatched_calls_transfer_no_data():
     def differ(comm):
-        buffer = np.zeros(PART + (comm.rank == 2), np.uint8)
+        buffer = np.zeros(PART_BYTES + (comm.rank == 2), np.uint8)
         try:
             comm.broadcast(buffer, 0)
         finally:
@@ -121,10 +117,10 @@ def test_mismatched_calls_transfer_no_data():
 
     with tcp_world(3, ranks_per_host=1) as world:
         communicators = results(world.start_all())
-        before = [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators]
+        before = [sent_and_received(ring_channels(comm)[1])[0] for comm in communicators]
         errors = world.everywhere(communicators, differ)
         assert [type(error) for error in errors] == [MismatchedCallError] * 3
-        assert [sent_and_received(comm._transport.neighbours[1])[0] for comm in communicators] == before
+        assert [sent_and_received(ring_channels(comm)[1])[0] for comm in communicators] == before
 
 
 # Neighbours that cannot be reached.
@@ -143,7 +139,7 @@ def test_hosts_that_cannot_reach_each_other_use_the_star(world_apart):
     warning = ranks[0].wait_for("log", "large payloads go through rank 0")["log"]
     assert "rank 1 (host cobre1-" in warning and "cannot reach rank 2 (host cobre2-" in warning
     assert "at 10.77.2.2:" in warning and "COBRE_TCP_RING_PORTS" in warning
-    world_apart.gather(ranks)
+    world_apart.check_gather(ranks)
 
 
 @needs_hosts
@@ -155,7 +151,7 @@ def test_ring_works_on_a_single_port(world, coordinator):
     ranks = world.start_all("gather_on_command", timeout_s=30.0, coordinator=coordinator, ring_ports="29500")
     for rank in ranks:
         rank.wait_for("running")
-    world.gather(ranks)
+    world.check_gather(ranks)
 
 
 @needs_hosts
@@ -195,9 +191,7 @@ def tls_address():
 def test_neighbours_encrypt_if_the_coordinator_does():
     with tcp_world(3, ranks_per_host=1, coordinator=tls_address(), **CA, **CERTIFICATE) as world:
         communicators = results(world.start_all())
-        assert [channel.sock.version() for comm in communicators for channel in comm._transport.neighbours] == [
-            "TLSv1.3"
-        ] * 6
+        assert [channel.sock.version() for comm in communicators for channel in ring_channels(comm)] == ["TLSv1.3"] * 6
         assert all(world.everywhere(communicators, gather))
         assert all(world.everywhere(communicators, lambda comm: broadcast(comm, 1)))
 
@@ -261,7 +255,7 @@ def test_strangers_neither_join_nor_stall_the_ring(monkeypatch, caplog):
             assert all(ring_of(comm) is not None for comm in communicators), warnings_of(caplog)
             assert all(world.everywhere(communicators, gather))
             for comm in communicators:
-                assert [channel.peer.rank for channel in comm._transport.neighbours] == [
+                assert [channel.peer.rank for channel in ring_channels(comm)] == [
                     (comm.rank - 1) % 3,
                     (comm.rank + 1) % 3,
                 ]
@@ -354,7 +348,7 @@ def test_ranks_may_end_after_the_last_call_of_the_ring(start):
 def test_connection_that_is_lost_between_live_ranks_fails_on_all(rank):
     with tcp_world(4, ranks_per_host=1, timeout_s=60.0) as world:
         communicators = results(world.start_all())
-        communicators[rank]._transport.neighbours[1].sock.shutdown(socket.SHUT_RDWR)
+        ring_channels(communicators[rank])[1].sock.shutdown(socket.SHUT_RDWR)
         begin = time.monotonic()
         errors = world.everywhere(communicators, gather)
         assert time.monotonic() - begin < QUICK_S

@@ -2,16 +2,24 @@
 
 import os
 import signal
-import socket
 import stat
-import struct
 import time
 
-import numpy as np
 import pytest
 from processes import finish, start_python
 from tcp_processes import Rank
-from tcp_worlds import DEADLINE_S, SECRET, new_address, results, tcp_world
+from tcp_worlds import (
+    DEADLINE_S,
+    HEAD_BYTES,
+    PART_BYTES,
+    SECRET,
+    data_channel,
+    gather,
+    new_address,
+    results,
+    sent_and_received,
+    tcp_world,
+)
 
 from cobre._native import ShmSegment
 from cobre.comm import TcpConfig
@@ -19,9 +27,6 @@ from cobre.comm.backends.tcp import node_group
 from cobre.comm.testing.steps import expected_digest, run_program
 
 QUICK_S = 10.0  # generous on a busy machine, and far below the timeouts of these worlds
-PART = 1_000_000  # bytes of each rank
-LITTLE = 20_000  # bytes of heads and calls
-BYTES_ACKED, BYTES_RECEIVED = struct.Struct("120xQ"), struct.Struct("128xQ")  # of Linux's tcp_info
 
 
 def split_local(comm):
@@ -55,19 +60,6 @@ def test_rank_order_across_hosts_does_not_change_bits(monkeypatch, hosts_of):
         assert digests == [expected_digest(size, seed, length)] * size
 
 
-def transferred_bytes(comm):
-    """Return the bytes that a worker has sent and received on its data connection."""
-    info = comm._transport._channel.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-    return BYTES_ACKED.unpack_from(info)[0], BYTES_RECEIVED.unpack_from(info)[0]
-
-
-def gather(comm):
-    recv = np.empty(comm.size * PART, np.uint8)
-    comm.allgatherv(np.full(PART, comm.rank, np.uint8), recv, [PART] * comm.size)
-    comm.barrier()  # so that everything is acknowledged
-    return bool((recv == np.repeat(np.arange(comm.size), PART)).all())
-
-
 @pytest.mark.parametrize(
     ("ranks_per_host", "expected"), [(0, [(0, 0)] * 3), (2, [(0, 0), (2, 2), (0, 0)]), (1, [(1, 3)] * 3)]
 )
@@ -76,8 +68,8 @@ def test_every_byte_moves_once_between_hosts(ranks_per_host, expected):
         communicators = results(world.start_all())
         assert all(world.everywhere(communicators, gather))
         for comm, parts in zip(communicators[1:], expected, strict=True):
-            for actual, expected_parts in zip(transferred_bytes(comm), parts, strict=True):
-                assert expected_parts * PART <= actual < expected_parts * PART + LITTLE
+            for actual, expected_parts in zip(sent_and_received(data_channel(comm)), parts, strict=True):
+                assert expected_parts * PART_BYTES <= actual < expected_parts * PART_BYTES + HEAD_BYTES
 
 
 def test_no_memory_is_shared_if_one_rank_cannot_open_it(monkeypatch, caplog):

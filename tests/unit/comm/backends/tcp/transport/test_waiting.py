@@ -110,7 +110,7 @@ def test_tls_connection_before_its_handshake_has_no_bytes(pair, spin_s):
 @SPINS
 def test_descriptor_that_is_ready_ends_the_sleep(pair, monitor, spin_s):
     pair[1].send(b"x")
-    waiter(monitor, spin_s).sleep({pair[0].fileno(): READ}, ())
+    assert waiter(monitor, spin_s).sleep({end.fileno(): READ for end in pair}, ()) == [pair[0].fileno()]
 
 
 @SPINS
@@ -135,7 +135,7 @@ def test_failure_of_a_later_call_does_not_end_the_sleep(pair, monitor, spin_s, i
         recorded.join()
     later = threading.Timer(0.06, pair[1].send, (b"x",))
     later.start()
-    waiter(monitor, spin_s).sleep({pair[0].fileno(): READ}, ())
+    assert waiter(monitor, spin_s).sleep({pair[0].fileno(): READ}, ()) == [pair[0].fileno()]
     recorded.join()
     later.join()
     assert pair[0].recv(1) == b"x"
