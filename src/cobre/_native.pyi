@@ -12,6 +12,8 @@ Indices = NDArray[np.int64]
 INTERFACE_DIGEST: str
 
 class CallGuard:
+    """Checks and records of the calls on a communicator. Methods return False if a call cannot be accepted."""
+
     def __init__(self, rank: int, size: int, reduce_op: type) -> None: ...
     def begin(self, operation: int, nbytes: int, label: str, /) -> bool: ...
     def barrier(self, hook: Callable[[], None], label: str, /) -> bool: ...
@@ -34,19 +36,28 @@ class CallGuard:
     def sequence(self) -> int: ...
 
 class GuardedMethod:
+    """A method whose common case runs in the guard, without a Python frame between caller and hook."""
+
     def __init__(self, function: Callable[..., None], operation: int, guard_slot: MemberDescriptorType, /) -> None: ...
     def __call__(self, *arguments: Any, **named: Any) -> None: ...
 
-class CollectiveFailure(Exception): ...
-class JoinFailure(Exception): ...
+class CollectiveFailure(Exception):
+    """A failure that broke a transport: its kind, the ranks that failed, and a text."""
+
+class JoinFailure(Exception):
+    """A rank that cannot join: the reason as text."""
 
 class ShmRegion:
+    """Memory that all ranks map."""
+
     @property
     def id(self) -> int: ...
     @property
     def nbytes(self) -> int: ...
 
 class ShmSegment:
+    """A shared memory object without a name, which other processes open by a descriptor."""
+
     @staticmethod
     def create(size: int, memory_limit_bytes: int) -> ShmSegment: ...
     @staticmethod
@@ -57,6 +68,8 @@ class ShmSegment:
     def inode(self) -> int: ...
 
 class ShmTransport:
+    """One rank's end of the shared-memory transport."""
+
     @overload
     def __init__(
         self,
@@ -112,11 +125,23 @@ class ShmTransport:
     @property
     def window_bytes(self) -> int: ...
 
-def region_bytes(region: ShmRegion, writable: bool) -> NDArray[np.uint8]: ...
-def segment_bytes(size: int, window_bytes: int) -> int: ...
-def unlink_segment(name: str) -> bool: ...
-def die_with_parent(parent_pid: int) -> None: ...
-def kill_group_with_parent(parent_pid: int, segment: str) -> None: ...
+def region_bytes(region: ShmRegion, writable: bool) -> NDArray[np.uint8]:
+    """Return the memory of a region as bytes; the array keeps it mapped."""
+
+def segment_bytes(size: int, window_bytes: int) -> int:
+    """Return the size of the segment of a world; window_bytes: 0 for the default."""
+
+def unlink_segment(name: str) -> bool:
+    """Remove the name of a segment; False if there is none."""
+
+def die_with_parent(parent_pid: int) -> None:
+    """Let the kernel kill this process when its parent dies; exit at once if that has happened."""
+
+def kill_group_with_parent(parent_pid: int, segment: str) -> None:
+    """Let the whole process group of this leader be killed when its parent dies, or when it exits by itself.
+
+    segment: the file to unlink before, "" for none.
+    """
 
 PARENT_DEATH_SIGNAL: int
 MAX_RANKS: int
@@ -124,21 +149,42 @@ OPERATION_NAMES: list[str]
 REDUCTION_NAMES: list[str]
 FAILURE_NAMES: list[str]
 
-def count_signal(number: int) -> None: ...
-def take_signal_count(number: int) -> int: ...
-def kill_process_group() -> NoReturn: ...
-def exit_without_teardown(code: int) -> NoReturn: ...
-def diagonalise(work: NDArray[np.float64], vectors: NDArray[np.float64], max_sweeps: int) -> None: ...
+def count_signal(number: int) -> None:
+    """Count how often a signal arrives, until another handler is installed; the present one runs as before."""
+
+def take_signal_count(number: int) -> int:
+    """Return how often a counted signal has arrived since the last call."""
+
+def kill_process_group() -> NoReturn:
+    """Kill the process group that this process leads, else this process."""
+
+def exit_without_teardown(code: int) -> NoReturn:
+    """Exit with the C library's handlers, and without the teardown of the interpreter."""
+
+def diagonalise(work: NDArray[np.float64], vectors: NDArray[np.float64], max_sweeps: int) -> None:
+    """Rotate pairs of axes until `work` is diagonal, or `max_sweeps` are over.
+
+    work: n x n, symmetric. vectors: n x n, turned along: the identity becomes eigenvectors as rows.
+    """
+
 def seed_streams(
     seeds: NDArray[np.uint64],
     high: NDArray[np.uint64],
     low: NDArray[np.uint64],
     increment_high: NDArray[np.uint64],
     increment_low: NDArray[np.uint64],
-) -> None: ...
-def siphash13(messages: NDArray[np.uint64], out: NDArray[np.uint64]) -> None: ...
-def add_rows(values: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
-def fewest_pairs(known: NDArray[np.bool_]) -> int: ...
+) -> None:
+    """Fill in states and increments of PCG64 generators, in two words each: one generator for each seed."""
+
+def siphash13(messages: NDArray[np.uint64], out: NDArray[np.uint64]) -> None:
+    """Write SipHash-1-3, with both keys zero, of messages of words. messages: words x messages. out: messages."""
+
+def add_rows(values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """Write the sums of columns, from the first row on. values: rows x columns. out: columns."""
+
+def fewest_pairs(known: NDArray[np.bool_]) -> int:
+    """Return how many rows the two columns share that share the fewest. known: rows x columns."""
+
 def draw_normals(
     high: NDArray[np.uint64],
     low: NDArray[np.uint64],
@@ -148,7 +194,13 @@ def draw_normals(
     heights: NDArray[np.float64],
     tail_start: float,
     out: NDArray[np.float64],
-) -> None: ...
+) -> None:
+    """Draw standard normals by the ziggurat method and move the generators on.
+
+    high, low, increment_high, increment_low: by stream, and changed. widths, heights: 257 numbers each. tail_start:
+    where the tail begins. out: streams x draws.
+    """
+
 def fit_autoregressions(
     correlation: NDArray[np.float64],
     annual: NDArray[np.float64],
@@ -161,9 +213,24 @@ def fit_autoregressions(
     quantile: float,
     coefficients: NDArray[np.float64],
     yearly: NDArray[np.float64],
-) -> int: ...
-def add_outer_products(vectors: NDArray[np.float64], scales: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
-def mix(draws: NDArray[np.float64], transposed: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
+) -> int:
+    """Fit PAR(p) models, or PAR(p)-A models if `has_annual`; return the largest order.
+
+    correlation: seasons x (max_order + 1) x hydros, lag 0 first. annual: with the mean of the last year, of the same
+    shape. std, count, annual_std: seasons x hydros. max_magnitude: coefficients above it drop the model of a season;
+    infinity: none. quantile: of the test of significance. coefficients: seasons x max_order x hydros, filled in; zeros
+    before. yearly: seasons x hydros, likewise.
+    """
+
+def add_outer_products(vectors: NDArray[np.float64], scales: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """Add scaled outer products of rows, one after another, to a matrix.
+
+    vectors: terms x n. scales: terms. out: n x n.
+    """
+
+def mix(draws: NDArray[np.float64], transposed: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    """Write sums of rows, weighted by draws. draws: draws x n. transposed: n x columns. out: draws x columns."""
+
 def periodic_correlations(
     coefficients: NDArray[np.float64],
     tolerance: float,
@@ -171,24 +238,44 @@ def periodic_correlations(
     diverged: float,
     correlations: NDArray[np.float64],
     has_diverged: NDArray[np.bool_],
-) -> None: ...
+) -> None:
+    """Compute the correlations that PAR models imply, year by year until they change by at most `tolerance`.
+
+    coefficients: seasons x order x hydros. diverged: magnitude from which on a process grows without bound, is flagged
+    and counts as white noise. correlations: seasons x (order + 1) x hydros, filled in. has_diverged: hydros, set.
+    """
+
 def explained_variance(
     correlations: NDArray[np.float64], season: int, coefficients: NDArray[np.float64], out: NDArray[np.float64]
-) -> None: ...
+) -> None:
+    """Write the share of the variance that the past explains in a season.
+
+    correlations: seasons x lags x hydros. coefficients: order x hydros, with order below lags. out: hydros.
+    """
+
 def pair_products(
     values: NDArray[np.float64],
     known: NDArray[np.bool_],
     products: NDArray[np.float64],
     squares: NDArray[np.float64],
-) -> None: ...
+) -> None:
+    """Write sums of products and of squares of deviations, for each pair of columns over the rows that both have.
+
+    values, known: rows x columns; values that are not known are 0. products, squares: columns x columns; squares[i, j]
+    is that of column i.
+    """
 
 class BoundList:
+    """Bounds and costs of columns, or bounds of rows, as they come."""
+
     def __init__(self) -> None: ...
     def __len__(self) -> int: ...
     def add(self, present: NDArray[np.bool_], parts: list[NDArray[np.float64]], index: NDArray[np.int64]) -> int: ...
     def copy(self, part: int, out: NDArray[np.float64]) -> None: ...
 
 class EntryList:
+    """Entries of a matrix as they come."""
+
     def __init__(self) -> None: ...
     def add(self, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[np.float64]) -> None: ...
     def assemble(
@@ -196,14 +283,21 @@ class EntryList:
     ) -> int: ...
     def __len__(self) -> int: ...
 
-def same_bytes(left: NDArray[Any], right: NDArray[Any]) -> bool: ...
+def same_bytes(left: NDArray[Any], right: NDArray[Any]) -> bool:
+    """Return whether two arrays have the same bytes."""
+
 def scale_entries(
     start: NDArray[np.int32],
     index: NDArray[np.int32],
     row_scale: NDArray[np.float64],
     column_scale: NDArray[np.float64],
     value: NDArray[np.float64],
-) -> None: ...
+) -> None:
+    """Multiply the entries of a matrix, stored by rows, by the scales of their rows and columns.
+
+    start: rows + 1. index, value: entries.
+    """
+
 def power_of_two_scales(
     start: NDArray[np.int32],
     index: NDArray[np.int32],
@@ -211,14 +305,34 @@ def power_of_two_scales(
     rounds: int,
     row_scale: NDArray[np.float64],
     column_scale: NDArray[np.float64],
-) -> None: ...
-def is_ordinary_json(text: str) -> bool: ...
-def widen_heap(size: int) -> None: ...
-def narrow_heap() -> None: ...
+) -> None:
+    """Write scales that bring entries near one, alternating rows and columns for `rounds` rounds.
+
+    start: rows + 1. index, value: entries of a matrix, stored by rows. row_scale, column_scale: filled in.
+    """
+
+def is_ordinary_json(text: str) -> bool:
+    """Return whether valid JSON has nothing that Python must look at value by value."""
+
+def widen_heap(size: int) -> None:
+    """Make room in the heap, in huge pages, and keep freed memory; size: in bytes."""
+
+def narrow_heap() -> None:
+    """Return freed memory to the system again."""
+
 def upper_facets(
     x: NDArray[np.float64], y: NDArray[np.float64], height: NDArray[np.float64], tolerance: float
-) -> list[tuple[tuple[float, float, float], list[int]]]: ...
-def fold(inputs: list[NDArray[Any]], out: NDArray[Any], op: int) -> None: ...
+) -> list[tuple[tuple[float, float, float], list[int]]]:
+    """Return the upper facets of the convex hull of points: (constant, slope in x, slope in y), and their points.
+
+    x, y, height: points. tolerance: how far a point on a facet may be from it.
+    """
+
+def fold(inputs: list[NDArray[Any]], out: NDArray[Any], op: int) -> None:
+    """Reduce arrays in rank order, element by element: clause 8 of the contract of `Communicator`.
+
+    inputs: by rank, of the same type and length. out: of that length too, may be one of them. op: a `ReduceOp`.
+    """
 
 CUTS_PER_BLOCK: int
 
@@ -277,11 +391,30 @@ class OpeningBlocks:
     @property
     def sizes(self) -> Ints: ...
 
-def opening_chains(order: Ints, sampled: Ints) -> OpeningChains: ...
-def opening_distances(openings: Floats, others: Floats) -> Floats: ...
-def opening_blocks(distances: Floats, sampled: int, limits: Ints) -> OpeningBlocks: ...
-def write_cuts(table: Floats, chunks: list[Floats], slot: int) -> None: ...
-def take_unit(counter: Indices) -> int: ...
+def opening_chains(order: Ints, sampled: Ints) -> OpeningChains:
+    """Return two chains of solves for each trial point, away from the opening of its forward pass.
+
+    order: openings from the driest to the wettest. sampled: by trial point, the position of its opening in that order.
+    """
+
+def opening_distances(openings: Floats, others: Floats) -> Floats:
+    """Return how far other realisations are from openings: others x openings.
+
+    openings, others: rows x components. Each component counts by the 3/4th power of its standard deviation.
+    """
+
+def opening_blocks(distances: Floats, sampled: int, limits: Ints) -> OpeningBlocks:
+    """Return openings in blocks that are solved one after another, joined by savings from the opening `sampled`.
+
+    distances: openings x openings, symmetric. limits: by block, the longest first, how many openings it may have; all
+    may have one more if there are too few blocks of these sizes.
+    """
+
+def write_cuts(table: Floats, chunks: list[Floats], slot: int) -> None:
+    """Write cuts, rows of 1 + components, into consecutive slots of a pool, from `slot` on."""
+
+def take_unit(counter: Indices) -> int:
+    """Return the next number of a counter that processes share."""
 
 class Realisations:
     """What may happen in a stage: rows are realisations."""
@@ -644,6 +777,8 @@ class LpPathResults(LpCounts):
     def dual(self) -> list[Floats]: ...
 
 class LpFactorisation:
+    """A factorised basis by itself, on dense vectors. For tests."""
+
     def factorise(
         self, slack_is_basic: list[int], start: list[int], row: list[int], value: list[float]
     ) -> list[int]: ...

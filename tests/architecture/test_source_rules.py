@@ -10,6 +10,7 @@ import cobre
 import cobre.comm
 
 SOURCE = Path(cobre.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 NO_PICKLE_BUT = {
     "comm/launch/payload.py",  # passes a function to a child process through an inherited file
     "sddp/shared_value.py",  # built by a rank of the same job, in memory that only this user's ranks can open
@@ -96,3 +97,9 @@ def test_commands_print_through_one_function():
     known = {"standard_streams.py", "launch_command.py", "about_commands.py", "case_commands.py", "bench_command.py"}
     raw = {path.name for path in (SOURCE / "cli").glob("*.py") if "click.echo(" in path.read_text()}
     assert raw <= known
+
+
+def test_modules_of_tests_say_what_they_are_about():
+    folder = ROOT / "tests"
+    undocumented = [path for path in folder.rglob("*.py") if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert undocumented == []

@@ -141,8 +141,8 @@ struct RandomStage {
     }
 };
 
-// A chain of solves with changing right-hand sides; digests of values, reduced costs and duals. is_lazy: whether cuts are
-// searched in single precision first.
+// A chain of solves with changing right-hand sides; digests of values, reduced costs and duals. is_lazy: whether cuts
+// are searched in single precision first.
 uint64_t solve(lp::DualSimplex& simplex, const char* name, bool is_lazy = false) {
     uint64_t hash = 0;
     int64_t pivots = 0;

@@ -124,7 +124,7 @@ def _bound(value: float | None) -> float:
 def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
     """Put a stored policy's cuts into an empty pool, as cuts that were there before the first iteration."""
     check_fit(policy, study)
-    policy = aligned(policy, state_names(study))
+    policy = with_states(policy, state_names(study))
     count = max((len(cuts.intercepts) for cuts in policy.cuts), default=0)
     if not count:
         return
@@ -140,7 +140,7 @@ def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
             pool.active[stage, : len(cuts.intercepts)] = policy.active[stage]
 
 
-def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:
+def with_states(policy: Policy, expected: tuple[str, ...]) -> Policy:
     """Reorder the policy's states as a study has them, leaving out those that it lacks and no cut needs."""
     position_of = {name: at for at, name in enumerate(policy.state_names)}
     if policy.state_names == expected or not set(expected) <= set(position_of):
@@ -163,7 +163,7 @@ def _only_in(whose: str, names: Sequence[str], others: Sequence[str], max_named:
 def check_fit(policy: Policy, study: PreparedStudy) -> None:
     """Raise when the states or the stages are others than the study's."""
     expected = state_names(study)
-    if aligned(policy, expected).state_names != expected:
+    if with_states(policy, expected).state_names != expected:
         stored, required = policy.state_names, expected
         differences = (*_only_in("policy", stored, required), *_only_in("study", required, stored))
         raise PolicyMismatchError(
