@@ -48,7 +48,7 @@ def emulate(tab, scheme, media=""):
 
 
 def shown_numbers(tab):
-    """Return the numbers in the box beside the cursor."""
+    """Return the numbers in the box at the cursor."""
     texts = tab.value('[...document.querySelectorAll("#tip em")].map((line) => line.textContent)')
     return [float(text.split(" ")[0].replace(",", "")) for text in texts]
 

@@ -9,7 +9,7 @@ import pytest
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "deploy")]
 
-from compose_project import leftovers  # noqa: E402 - beside this file
+from compose_project import leftovers  # noqa: E402 - in this folder
 from manifests import TWO_RESERVOIRS  # noqa: E402
 from podman import podman  # noqa: E402
 from prepare import IMAGE  # noqa: E402

@@ -78,7 +78,7 @@ def pip_settings():
         name, _, value = line.partition("=")
         settings[name.rpartition(".")[2]] = value.strip("'\"")
     paths = {urlsplit(word).path for value in settings.values() for word in value.split()} | {CERTIFICATES}
-    # The pages of an index (".../simple") point to files beside it.
+    # The pages of an index (".../simple") point to files next to it.
     paths = {path.removesuffix("/simple") for path in paths}
     folders = sorted(path for path in paths if path.startswith("/") and Path(path).exists())
     return "[global]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()), folders

@@ -71,7 +71,7 @@ class Tally:
         return (
             f"{len(self.pivots)} solves, median {median:.0f} pivots, most {most} ({most / median:.1f} times),"
             f" library {self.library}, failed {self.failed}, widest gap {self.widest_gap:.1e};"
-            f" {self.compared} beside HiGHS, worst {self.worst:.1e}, {self.without_reference} without a reference"
+            f" {self.compared} against HiGHS, worst {self.worst:.1e}, {self.without_reference} without a reference"
         )
 
     @property

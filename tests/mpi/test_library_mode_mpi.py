@@ -14,7 +14,7 @@ for seed in (0, 1):
     overrides = {"training.tree_seed": seed}
     print(cobre.train(sys.argv[1], iterations=4, threads=1, config_overrides=overrides).digest)
 """
-# The program goes on with its own messages beside and after a study; rank 2 takes no part in it.
+# The program goes on with its own messages during and after a study; rank 2 takes no part in it.
 BESIDE = """
 import os, sys
 from mpi4py import MPI

@@ -1,4 +1,4 @@
-// Our declarations of HiGHS's C interface beside its own header, which its wheel does not ship. `make check-highs`
+// Our declarations of HiGHS's C interface against its own header, which its wheel does not ship. `make check-highs`
 // compiles this against a source tree of HiGHS: before a new version is allowed in pyproject.toml.
 #include <cstddef>
 #include <type_traits>

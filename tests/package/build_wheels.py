@@ -151,7 +151,7 @@ def cache() -> dict[str, str]:
 def repaired(tools: Path, wheel: Path, arch: str, output: Path) -> Path:
     """Repair the wheel for the systems that it runs on; raises SystemExit if it needs a newer glibc."""
     folder = wheel.parent / "repaired"
-    # `auto` finds the oldest system: by name, auditwheel knows platforms of this machine's architecture alone.
+    # `auto` finds the oldest system: by name, auditwheel knows only platforms of this machine's architecture.
     run([tools, "-m", "auditwheel", "repair", "--plat", "auto", "--wheel-dir", folder, wheel], {}, tools.parent)
     (wheel,) = folder.glob("*.whl")
     systems = re.findall(rf"manylinux_(\d+)_(\d+)_{arch}", wheel.name)

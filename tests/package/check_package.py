@@ -3,7 +3,7 @@
 Wheel and sdist are built here; the wheels that `make wheels` left in dist/ are tried by the interpreters that they are
 for, and in roots of other distributions (`distributions.py`), one of them for aarch64. Each environment runs a few
 ranks, the conformance kit, and a study whose digest must be that of this clone. One more has `cobre.comm` alone: the
-wheel without its dependencies, beside numpy and cloudpickle. And one has the profile for clusters, `pycobre[hpc]`.
+wheel without its dependencies, with only numpy and cloudpickle. And one has the profile for clusters, `pycobre[hpc]`.
 
     python tests/package/check_package.py [--only clone|wheels|distributions]
 """

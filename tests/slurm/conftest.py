@@ -9,7 +9,7 @@ import pytest
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import jobs  # noqa: E402 - beside this file
+import jobs  # noqa: E402 - in this folder
 import prepare  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from machines import mounts  # noqa: E402

@@ -1,4 +1,4 @@
-"""Install Debian's Slurm packages where they are missing, or explain why Slurm cannot run here."""
+"""Install Debian's Slurm packages if they are missing, or explain why Slurm cannot run here."""
 
 import os
 import subprocess

@@ -22,7 +22,7 @@ from studies import summary_digests
 from cobre import __version__
 
 RANKS = 3
-FEW = 300  # ranks of MPI look for messages all the time, which is slow where they outnumber the cores
+FEW = 300  # ranks of MPI look for messages all the time, which is slow if they outnumber the cores
 # Ranks that were frozen for a minute find each other silent.
 PATIENT = {"COBRE_TCP_TIMEOUT_SECS": "600"}
 pytestmark = pytest.mark.timeout(600)

@@ -119,7 +119,7 @@ def ahead_after_study(least=3.0):
 
 
 def ahead_random(lead=2, risk=None, **others):
-    """Return a case with a reservoir of uncertain inflow beside the plants."""
+    """Return a case with a reservoir of uncertain inflow in addition to the plants."""
     fields = {stage: {"risk_measure": risk} for stage in range(4)} if risk else {}
     orders = [(MONTHS[stage], MONTHS[stage + 1], 10.0) for stage in range(lead)]
     return ahead(

@@ -14,7 +14,7 @@ VERSIONS = {"novomodelo-bridge": "0.19.1", "cobre-bridge": "0.18.0"}
 
 
 def bridge_environment(tmp_path, program="novomodelo-bridge"):
-    """Return its folder, made on first use by the command itself; skip the test where it cannot be installed."""
+    """Return its folder, made on first use by the command itself; skip the test if it cannot be installed."""
     empty = tmp_path / "no_deck"
     empty.mkdir()
     (empty / "caso.dat").write_text("arquivos.dat\n")  # which is not there: the bridge refuses it, once it is installed
@@ -47,7 +47,7 @@ def _edit(path, change):
 
 
 def _with_sources(lines):
-    """Add block and source to submarkets that stand alone on their line in the table of generation not simulated."""
+    """Add block and source to submarkets with a line of their own in the table of generation not simulated."""
     begin = next(at for at, line in enumerate(lines) if "NAO SIMULADAS" in line)
     end = next(at for at, line in enumerate(lines) if at > begin and line.strip() == "999")
     is_bare = [begin < at < end and line.strip().isdigit() for at, line in enumerate(lines)]

@@ -45,7 +45,7 @@ class CraftedCase:
     plants: int = 1
     load_mw: float = 90.0
     load_std: float = 0.0
-    loads: Mapping[int, float] = field(default_factory=dict)  # MW by stage, where it is another one
+    loads: Mapping[int, float] = field(default_factory=dict)  # MW by stage, if not the usual one
     first_hm3: float = 100.0
     max_hm3: float = 200.0
     discount_rate: float = 0.0

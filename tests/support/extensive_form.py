@@ -1,4 +1,4 @@
-"""The whole scenario tree of a small system as one linear program, written down from the entities alone.
+"""The whole scenario tree of a small system as one linear program, written down only from the entities.
 
 Every node has all decisions of its stage; nodes are linked by storages and inflows. Nothing of the package is used, so
 an error in its stage LPs, its cuts or its states cannot hide here. Money is in thousands of $.

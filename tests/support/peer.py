@@ -1,4 +1,4 @@
-"""The Rust programs cobre-python and novomodelo as second opinions, where they are installed."""
+"""The Rust programs cobre-python and novomodelo as second opinions, if they are installed."""
 
 import json
 import os

@@ -106,7 +106,7 @@ def own_children():
 
 
 def forgotten_segments():
-    """Return names in shared memory that no living process uses; tests beside this one may use theirs."""
+    """Return names in shared memory that no living process uses; tests that run at the same time may use theirs."""
     there = {path.name for path in Path("/dev/shm").glob("cobre*")}
     mapped = "".join(_mappings()) if there else ""
     return {name for name in there if f"/dev/shm/{name}" not in mapped}

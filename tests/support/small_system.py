@@ -386,7 +386,7 @@ def _load_factors(system: SmallSystem) -> dict[str, Any]:
 
 
 def _floor(system: SmallSystem) -> dict[str, Any]:
-    """Return the generic constraint on all thermal plants, where the system has one."""
+    """Return the generic constraint on all thermal plants; nothing if the system has none."""
     if system.floor is None:
         return {}
     total = " + ".join(f"thermal_generation({index})" for index in range(len(system.thermals)))

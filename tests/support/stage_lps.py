@@ -37,7 +37,7 @@ class Call:
     chains: Chains
 
     def single(self, item: int) -> Chains:
-        """Return one solve alone, from the basis that its chain starts from."""
+        """Return one solve by itself, from the basis that its chain starts from."""
         chain = int(np.searchsorted(self.chains.start, item, side="right")) - 1
         point = chain // self.chains.chains_per_point
         return Chains(

@@ -172,7 +172,7 @@ class Optimality:
     """How far a solution is from feasible, and its cost from a lower bound.
 
     infeasibility: the largest violation of a row or bound, relative to one plus the terms of the row. gap: from the
-    cost to what its duals prove by weak duality, relative to one plus the cost. Reduced costs of the wrong sign beside
+    cost to what its duals prove by weak duality, relative to one plus the cost. Reduced costs of the wrong sign at
     an infinite bound prove nothing; they are rounding, and count as if the bound were a box around the solution.
     """
 
@@ -207,7 +207,7 @@ def _least(prices: Floats, lower: Floats, upper: Floats) -> float:
 
 
 def reference_costs(call: Call, items: Ints, attempts: Sequence[Attempt] = ATTEMPTS) -> Iterator[float | None]:
-    """Yield the optima of LPs by HiGHS, with all cuts as rows; None where no attempt ends at an optimum."""
+    """Yield the optima of LPs by HiGHS, with all cuts as rows; None if no attempt ends at an optimum."""
     written = WrittenLp.of(call)
     program = call.program
     lp = highspy.HighsLp()

@@ -71,7 +71,7 @@ def _kill_once(command, after_s):
     try:
         process.wait(after_s)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # the command alone: its ranks have separate process groups
+        os.killpg(process.pid, signal.SIGKILL)  # only the command: its ranks have separate process groups
         process.wait()
 
 

@@ -9,7 +9,7 @@ import pytest
 NATIVE = Path(__file__).parents[1] / "native"
 sys.path.append(str(NATIVE))
 
-import line_recorder  # noqa: E402 - it is beside the programs that use it
+import line_recorder  # noqa: E402 - in the folder of the programs that use it
 
 MEASURED = """
 import os, signal, threading

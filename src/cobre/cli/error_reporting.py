@@ -170,10 +170,11 @@ def exit_code_of(error: BaseException | None) -> ExitCode | None:
     """Return the exit code of an error; None if users cannot act on it."""
     if getattr(error, "library", ""):  # a backend whose library is not installed
         return ExitCode.MISSING_EXTRA
-    return next((code for kind, code in _exit_codes() if isinstance(error, kind)), None)
+    return next((code for kind, code in exit_codes() if isinstance(error, kind)), None)
 
 
-def _exit_codes() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], ExitCode], ...]:
+def exit_codes() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], ExitCode], ...]:
+    """Return kinds of errors with their exit codes; the first kind that an error belongs to counts."""
     from cobre.bridge.environment import DeckNotConvertedError, NoBridgeError
     from cobre.comm import BackendError, CommError
     from cobre.export.run_tables import ExportError

@@ -215,7 +215,7 @@ def kinds_below(*kinds):
 
 
 def test_every_error_with_an_exit_code_has_a_remedy():
-    groups = (group if isinstance(group, tuple) else (group,) for group, _ in error_reporting._exit_codes())
+    groups = (group if isinstance(group, tuple) else (group,) for group, _ in error_reporting.exit_codes())
     with_code = kinds_below(*itertools.chain(*groups))
     assert len(with_code) > 40
     assert {kind.__name__ for kind in with_code if not kind.remedy} == REMEDY_BY_CONSTRUCTOR

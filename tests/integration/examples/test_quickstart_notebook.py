@@ -14,7 +14,7 @@ QUICKSTART = HERE.parents[2] / "examples" / "quickstart.ipynb"
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory):
-    """Return the code cells as (source, outputs), after they ran beside a copy of the case."""
+    """Return the code cells as (source, outputs), after they ran next to a copy of the case."""
     folder = tmp_path_factory.mktemp("notebook")
     (folder / QUICKSTART.name).write_text(QUICKSTART.read_text(encoding="utf-8"), encoding="utf-8")
     (folder / "two_reservoirs").symlink_to(QUICKSTART.parent / "two_reservoirs")

@@ -13,7 +13,7 @@ CASE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Return a folder with studies for the server, and a private folder beside them that it must not read."""
+    """Return a folder with studies for the server, and a private folder next to them that it must not read."""
     place = tmp_path_factory.mktemp("mcp")
     shutil.copytree(CASE, place / "studies" / "case", ignore=shutil.ignore_patterns("output"))
     (place / "private").mkdir()

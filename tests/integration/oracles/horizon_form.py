@@ -1,4 +1,4 @@
-"""Small cases without noise as one linear program over all stages and blocks, written down from the entities alone.
+"""Small cases without noise as one linear program over all stages and blocks, written down only from the entities.
 
 It uses nothing of the package, so it does not share errors of its stage LPs, states and cuts. Blocks are parallel.
 Money is in thousands of $.

@@ -79,7 +79,7 @@ class PlainSddp:
         return (1.0 + self.case.discount_rate) ** (-self.case.periods[stage].all_hours / 24.0 / 365.25)
 
     def solve(self, stage, state, innovation):
-        """Return value with the future, cost of the stage alone, state after it, and slopes in the state before it."""
+        """Return value with the future, cost without it, state after the stage, and slopes in the state before it."""
         hours, (volume, before) = self.case.periods[stage].all_hours, state
         hm3, program, infinity = HM3_PER_M3S_HOUR * hours, Program(), float("inf")
         inflow = mean_inflow(stage) + self.memory * (before - mean_inflow(stage - 1))

@@ -268,7 +268,7 @@ def test_all_outputs_show_same_verdict_after_stop_by_rule(tmp_path):
 
 @pytest.mark.parametrize("risk", [None, (0.3, 0.6)])
 def test_all_outputs_show_same_gap(tmp_path, risk):
-    """Check that the gap is that of the policy's cost; its possible size is shown beside it, under its own name."""
+    """Check that the gap is that of the policy's cost; its possible size is shown next to it, under its own name."""
     case = write_case(tmp_path / "case", reservoirs(risk), forward_passes=4, iterations=8)
     output = tmp_path / "results"
     share = 0.0 if risk is None else 1.0

@@ -20,7 +20,7 @@ MEASURED = {"time_forward_ms", "time_backward_ms", "time_total_ms"}
 # Optima that are not unique: blocks and plants share a volume of water in more than one way.
 SHARED_OUT = {"turbined_m3s", "outflow_m3s", "generation_mw", "generation_mwh", "generation_cost"}
 LINES = {"direct_flow_mw", "reverse_flow_mw", "net_flow_mw", "net_flow_mwh", "exchange_cost"}
-# Columns that depend on data alone, not on decisions.
+# Columns that depend only on data, not on decisions.
 GIVEN = {
     "hydros": {
         "scenario_id", "stage_id", "node_id", "block_id", "hydro_id", "inflow_m3s", "incremental_inflow_m3s",

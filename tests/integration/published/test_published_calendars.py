@@ -26,7 +26,7 @@ def test_d28_weeks_then_a_month_with_ragged_external_scenarios():
 
 # d29 and d30: cobre-python's bounds, 151.471 195 878 302 04 and 6 622.702 704 406 686, are not the costs of its own
 # simulations. Its cuts take the inflow of each stage for lag 1, while its paths and its documents say that lag 1 is
-# the mean of the season before. Both published numbers follow from that error alone, as shown here; the right ones, by
+# the mean of the season before. Both published numbers follow only from that error, as shown here; the right ones, by
 # enumeration, are ours.
 PROBABILITY = 1.0 / 5.0
 SIGMA = 20.0 * 0.75**0.5

@@ -45,7 +45,7 @@ def test_long_study_estimates_its_duration_early_without_changing_bits():
     passes = trained.study.case.config.training.forward_passes
     assert 5000 * passes * sum(1 + found.count for found in problem.openings) > LONG_STUDY_SOLVES
     kinds = [event["event"] for event in events]
-    assert kinds.count("estimate") in (1, 2)  # two where the forward pass takes more than ten seconds
+    assert kinds.count("estimate") in (1, 2)  # two if the forward pass takes more than ten seconds
     assert "estimate" not in kinds[kinds.index("iteration") :]
     *_, estimate = [event for event in events if event["event"] == "estimate"]
     assert (estimate["iterations"], estimate["forward_passes"], estimate["cores"]) == (5000, passes, 1)

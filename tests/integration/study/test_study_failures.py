@@ -235,7 +235,7 @@ def test_impossible_options_are_rejected_before_any_work(tmp_path, flags, enviro
 
 @pytest.mark.parametrize("flags", [(), ("--backend", "mpi")], ids=["auto", "mpi"])
 def test_mpiexec_without_mpi4py_is_an_error(tmp_path, flags):
-    """Otherwise each process would run the whole study alone and overwrite the outputs of the others."""
+    """Otherwise each process would run the whole study by itself and overwrite the outputs of the others."""
     if "mpi4py" in run_python("-c", "import importlib.util as u; print(u.find_spec('mpi4py'))")[1]:
         pytest.skip("mpi4py is installed here")
     code, _, err = run_study(QUICK_CASE, tmp_path / "output", *flags, PMI_RANK="0", PMI_SIZE="2")

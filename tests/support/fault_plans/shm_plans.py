@@ -1,4 +1,4 @@
-"""The plans for shm alone: stale and live names, no space, wrong variables."""
+"""The plans only for shm: stale and live names, no space, wrong variables."""
 
 import shutil
 import signal

@@ -83,7 +83,7 @@ def test_nested_archive_is_unpacked(tmp_path):
         assert (folder / "caso.dat").read_text() == "rv0"
 
 
-def test_results_and_archives_beside_deck_are_not_unpacked(tmp_path):
+def test_results_and_archives_next_to_deck_are_not_unpacked(tmp_path):
     results = write_archive(tmp_path / "results.zip", **{"caso.dat": "of another deck"})
     entries = {"NW/caso.dat": "arquivos.dat", "NW/saidas/caso.dat": "a copy", "NW/saidas.zip": results.read_bytes()}
     with unpacked_deck(write_archive(tmp_path / "deck.zip", **entries)) as folder:

@@ -81,7 +81,7 @@ def selected_backend(kind, environ, installed):
 
 
 def _complete(environ):
-    """Return the variables that a chosen backend needs beside the one that selects it."""
+    """Return the variables that a chosen backend needs in addition to the one that selects it."""
     complete = dict(environ)
     for world in (SHM, TCP):
         if set(world) & set(environ):

@@ -10,6 +10,7 @@ from pyarrow import parquet
 
 import cobre
 from cobre.io.output.results import read_results, write_results
+from cobre.study.preparation.prepare import prepare
 from cobre.study.simulation.supplementary_tables import SUPPLEMENTARY_TABLES
 
 KEYS = ["scenario_id", "stage_id", "node_id", "block_id"]
@@ -153,7 +154,7 @@ def test_plants_out_of_service_are_marked(edited, tmp_path):
 
 
 def test_unknown_columns_are_null(edited, tmp_path, finished):
-    """Results that were written without the facts of stages, as by `write_results` alone."""
+    """Results that were written without the facts of stages, as by a call of `write_results`."""
     tables = read_results(finished[0] / "simulation")
     kept = {name: table for name, table in tables.items() if name not in SUPPLEMENTARY_TABLES}
     write_results(tmp_path / "simulation", kept, {})
@@ -170,7 +171,7 @@ def test_lagged_inflows_follow_calendar(case_dir, tmp_path):
     study.run()
     inflow = {(r["scenario_id"], r["stage_id"], r["hydro_id"]): r["incremental_inflow_m3s"]
               for r in cobre.results.load_simulation(tmp_path, "hydros")}  # fmt: skip
-    state = study._prepared.problem.initial_state
+    state = prepare(study.case).problem.initial_state
     place = {hydro.id: at for at, hydro in enumerate(study.case.system.hydros)}
     rows = cobre.results.load_simulation(tmp_path, "inflow_lags")
     assert len(rows) == 3 * 24 * 8 * 2

@@ -10,6 +10,7 @@ import pytest
 
 import cobre
 from cobre.io.output.results import ResultsError
+from cobre.study.preparation.prepare import prepare
 
 CONVERGENCE = {
     "iteration", "lower_bound", "upper_bound", "upper_bound_std", "upper_bound_kind", "gap_percent", "cuts_added",
@@ -182,7 +183,7 @@ def test_exported_noise_is_loaded(case_dir, tmp_path):
     found = cobre.results.load_stochastic(tmp_path)
     tree = found.opening_tree(0)
     assert tree.shape == (10, 9)
-    assert np.array_equal(tree, study._prepared.noise.openings[0])
+    assert np.array_equal(tree, prepare(study.case).noise.openings[0])
     coefficients = found.par_coefficients()
     assert coefficients.dtype == np.float64
     assert coefficients.shape[1] == 4

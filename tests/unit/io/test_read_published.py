@@ -1,4 +1,4 @@
-"""The examples, and the published cases if they are beside the repository."""
+"""The examples, and the published cases if they are next to the repository."""
 
 import pytest
 from published_data import PUBLISHED_CASES, ROOT

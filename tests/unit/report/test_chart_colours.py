@@ -11,7 +11,7 @@ from cobre.report import charts
 
 STYLE = resources.files("cobre.report").joinpath("static", "style.css").read_text(encoding="utf-8")
 NAMES = ("blue", "orange", "green", "vermillion", "sky", "purple", "grey")
-# Colours that stand beside each other in some chart: sources, phases of training, ranks, bounds.
+# Colours that stand next to each other in some chart: sources, phases of training, ranks, bounds.
 TOGETHER = {("blue", "green", "orange", "vermillion"), ("blue", "orange", "green", "purple", "grey"), ("sky", "orange")}
 # Matrices that simulate colour blindness in linear RGB (Machado, Oliveira and Fernandes, 2009).
 EYES = {

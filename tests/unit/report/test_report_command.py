@@ -55,7 +55,7 @@ def test_partial_event_line_is_ignored(run_copy):
 
 
 def test_report_does_not_import_pandas(run_copy):
-    """pandas takes half a second to load where it is installed, and a report does not need it."""
+    """pandas takes half a second to load if it is installed, and a report does not need it."""
     imports = "import sys; from pathlib import Path; from cobre.report.document import write_report"
     command = [
         sys.executable,

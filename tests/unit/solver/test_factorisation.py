@@ -1,4 +1,4 @@
-"""The factorised basis against dense linear algebra: random bases, and those of large studies where they are found."""
+"""The factorised basis against dense linear algebra: random bases, and those of large studies if they are found."""
 
 import numpy as np
 import pytest

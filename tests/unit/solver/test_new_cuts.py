@@ -116,7 +116,7 @@ def test_cut_waits_for_the_other_chain() -> None:
     shared = SharedBatch(
         np.array([chains - 1]), whole.objective.copy(), whole.gradient.copy(), finished=np.ones(POINTS, np.int64)
     )
-    solve(NewCuts(weights, parts, FIRST_SLOT, None), shared)  # takes the last chain alone
+    solve(NewCuts(weights, parts, FIRST_SLOT, None), shared)  # takes only the last chain
     made = ~np.isnan(placed(parts)).any(axis=1)
     assert made.sum() == 1
     expected = averaged(Expectation(), whole, random_states(POINTS, 1))

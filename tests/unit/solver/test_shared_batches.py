@@ -1,4 +1,4 @@
-"""Several solvers that take chains from one counter: together they do what one does alone."""
+"""Several solvers that take chains from one counter: together they do what one does by itself."""
 
 import threading
 
@@ -129,7 +129,7 @@ def test_paths_are_walked_together(cuts):
 
 
 def test_units_claimed_by_other_ranks_are_not_solved(cuts, chains):
-    """The counter is at the last chain: this solver takes that one alone."""
+    """The counter is at the last chain: this solver takes only that one."""
     shared = shared_batch()
     shared.counter[0] = POINTS - 1
     batch = new_solver().solve(0, cuts, chains, Outputs(gradient=True, shared=shared))

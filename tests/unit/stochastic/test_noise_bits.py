@@ -104,7 +104,7 @@ def one_each(streams):
 
 def fill(streams, pending, bits, result):
     """Accept what can be accepted; return the streams that must draw again."""
-    widths, _ = pcg64._tables()
+    widths, _ = pcg64.ziggurat_tables()
     layers = (bits & np.uint64(0xFF)).astype(np.intp)
     unit = unit_of(bits)
     values = unit * widths[layers]
@@ -128,7 +128,7 @@ def is_below_density(streams, drawing, layers, values):
     """Return whether a random height within the layer is under the curve at each value."""
     if not len(drawing):
         return np.zeros(0, dtype=np.bool_)
-    _, heights = pcg64._tables()
+    _, heights = pcg64.ziggurat_tables()
     threshold = heights[layers + 1] + (heights[layers] - heights[layers + 1]) * streams.next_unit(drawing)
     return threshold < np.array([density(value) for value in values.tolist()])
 
@@ -136,9 +136,9 @@ def is_below_density(streams, drawing, layers, values):
 def tail_of(streams, stream, unit):
     x, y = 1.0, 0.0
     while -2.0 * y < x * x:
-        x = math.log(open_unit(streams, stream)) / pcg64._TAIL_START
+        x = math.log(open_unit(streams, stream)) / pcg64.TAIL_START
         y = math.log(open_unit(streams, stream))
-    return x - pcg64._TAIL_START if unit < 0.0 else pcg64._TAIL_START - x
+    return x - pcg64.TAIL_START if unit < 0.0 else pcg64.TAIL_START - x
 
 
 def open_unit(streams, stream):
@@ -191,7 +191,7 @@ def test_normals_have_the_bits_of_the_plain_ziggurat():
     native, plain = Pcg64Streams(seeds), Pcg64Streams(seeds)
     numbers = pcg64.standard_normals(native, 60)
     assert numbers.tobytes() == plain_normals(plain, 60).tobytes()
-    assert np.abs(numbers).max() > pcg64._TAIL_START, "no draw reached the tail"
+    assert np.abs(numbers).max() > pcg64.TAIL_START, "no draw reached the tail"
     # The streams have advanced as far as the plain ones: the next draws are equal.
     assert native.next_u64().tobytes() == plain.next_u64().tobytes()
     assert pcg64.standard_normals(native, 3).tobytes() == plain_normals(plain, 3).tobytes()

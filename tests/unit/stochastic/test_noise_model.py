@@ -191,7 +191,7 @@ def test_missing_file_of_openings():
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_whole_cases_have_noise_models(folder):
-    """Check the examples, and the published cases if they are beside the repository."""
+    """Check the examples, and the published cases if they are next to the repository."""
     case = load_case(folder)
     model = build_noise_model(case)
     assert model.num_stages == len(case.horizon.stages)

@@ -148,7 +148,7 @@ def _output(state: Wide) -> Words:
 # library, one at a time, in native code as in `math`: NumPy's versions differ between processors.
 
 _LAYERS = 256
-_TAIL_START = 3.654152885361009
+TAIL_START = 3.654152885361009
 
 # The area of a layer. Fewer digits than a float has: the published tables were made with exactly this number.
 _LAYER_AREA = 0.00492867323399
@@ -157,9 +157,9 @@ _LAYER_AREA = 0.00492867323399
 def standard_normals(streams: Pcg64Streams, dimension: int) -> Floats:
     """Draw `dimension` numbers from each stream, as rows."""
     values = np.empty((streams.count, dimension))
-    widths, heights = _tables()
+    widths, heights = ziggurat_tables()
     state, increment = streams.state, streams.increment
-    draw_normals(state.high, state.low, increment.high, increment.low, widths, heights, _TAIL_START, values)
+    draw_normals(state.high, state.low, increment.high, increment.low, widths, heights, TAIL_START, values)
     return values
 
 
@@ -168,9 +168,9 @@ def _density(x: float) -> float:
 
 
 @cache
-def _tables() -> tuple[Floats, Floats]:
+def ziggurat_tables() -> tuple[Floats, Floats]:
     """Return widths of the layers from the widest on, and the density at each."""
-    widths = [_LAYER_AREA / _density(_TAIL_START), _TAIL_START]
+    widths = [_LAYER_AREA / _density(TAIL_START), TAIL_START]
     while len(widths) < _LAYERS:
         last = widths[-1]
         widths.append(math.sqrt(-2.0 * math.log(_LAYER_AREA / last + _density(last))))

@@ -17,11 +17,11 @@ COUNTER = r"""
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-atomic_long allocated_beside;
+atomic_long allocated_elsewhere;
 void *malloc(size_t size) {
     static void *(*next)(size_t);
     if (!next) next = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
-    if (syscall(SYS_gettid) != getpid()) atomic_fetch_add(&allocated_beside, 1);
+    if (syscall(SYS_gettid) != getpid()) atomic_fetch_add(&allocated_elsewhere, 1);
     return next(size);
 }
 """
@@ -42,7 +42,7 @@ def wait_for_heartbeats(count):
         assert time.monotonic() < deadline, "the heartbeat thread does not wake up"
         time.sleep(0.01)
 
-rank, name, counter = int(sys.argv[1]), sys.argv[2], ctypes.c_long.in_dll(ctypes.CDLL(None), "allocated_beside")
+rank, name, counter = int(sys.argv[1]), sys.argv[2], ctypes.c_long.in_dll(ctypes.CDLL(None), "allocated_elsewhere")
 with create_communicator(ShmConfig(name, rank, 2, timeout_s=20.0)) as comm:  # a heartbeat every 0.5 s
     comm.barrier()
     for _ in range(8):  # the thread allocates once, when it starts, which may be late on a busy machine

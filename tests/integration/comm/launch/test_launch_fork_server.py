@@ -155,7 +155,7 @@ def test_ranks_hold_no_descriptors_of_each_other():
     def open_descriptors(comm):
         links = []
         for descriptor in Path("/proc/self/fd").iterdir():
-            with contextlib.suppress(OSError):  # the one that lists them, and those that a thread closes meanwhile
+            with contextlib.suppress(OSError):  # of the listing, and closed by a thread in the meantime
                 links.append(str(descriptor.readlink()))
         numbers = (1, 2, int(os.environ[MESSAGE_VARIABLE]))
         streams = [str(Path(f"/proc/self/fd/{number}").readlink()) for number in numbers]

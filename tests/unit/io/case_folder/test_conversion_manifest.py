@@ -1,4 +1,4 @@
-"""conversion_manifest.json, which cobre-bridge writes beside a case."""
+"""conversion_manifest.json, which cobre-bridge writes next to a case."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Policies that cobre-python 0.18 wrote. The files beside this module were written by it, with numbers chosen here."""
+"""Policies that cobre-python 0.18 wrote. The files next to this module were written by it, with numbers chosen here."""
 
 import shutil
 import struct

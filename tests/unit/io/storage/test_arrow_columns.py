@@ -82,7 +82,7 @@ def test_nulls_are_nan_in_numbers(kind):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_study_loads_neither_pandas_nor_the_compute_functions(tmp_path, workers):
-    """Half a second where pandas is installed; the test means little where it is not."""
+    """Half a second if pandas is installed; the test means little if it is not."""
     program = (
         "import sys\n"
         "from cobre.study.requests import CaseRequest, RunRequest, with_iterations\n"

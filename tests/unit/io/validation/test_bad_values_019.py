@@ -31,7 +31,7 @@ def use_019(documents, tables):
     tables[TABLE][COLUMN] = [0.8]
 
 
-# The place, the field that the error names, and bad values. Null is the default where it is not among them.
+# The place, the field that the error names, and bad values. Null is the default if it is not among them.
 PLACES = {
     "method": (f"{CONFIG}:{SELECTION}.selection.method", "selection", NOT_A_CHOICE),
     "lookback": (f"{CONFIG}:{SELECTION}.selection.lookback_iterations", "lookback_iterations", (*NOT_POSITIVE, 1.5)),

@@ -37,7 +37,7 @@ def lags(*rows):
             "lag": [row[2] for row in rows],
             "coefficient": [0.2] * len(rows),
         }
-        # Seasons before the study count only where they have statistics.
+        # Seasons before the study count only if they have statistics.
         statistics = by_entity_and_stage("hydro_id", range(3), range(-3, 3), mean_m3s=20.0, std_m3s=4.0)
         tables["scenarios/inflow_seasonal_stats.parquet"] = statistics
 
@@ -98,7 +98,7 @@ ERRORS = {
         ),
         "filling.filling_min_rate_m3s: is too low: 13.14 hm3 are reached before stage 1, and the dead volume is 30 hm3",
     ),
-    "a mean beside a risk measure": (
+    "a mean with a risk measure": (
         apply_all(
             put(RULES, [LIMIT, SIMULATION]),
             put("stages.json:stages.1.risk_measure", {"cvar": {"alpha": 0.5, "lambda": 0.3}}),

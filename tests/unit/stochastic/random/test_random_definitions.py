@@ -51,7 +51,7 @@ class Generator:
         return (2 * (self.bits() >> 12) + 1) / 2**53
 
     def choice(self, count):
-        """Return the integer part of count times a 32-bit fraction, extended where it is just below an integer."""
+        """Return the integer part of count times a 32-bit fraction, extended if it is just below an integer."""
         product = (self.bits() & MASK_32) * count
         if product & MASK_32 > 2**32 - count:
             product += (self.bits() & MASK_32) * count >> 32

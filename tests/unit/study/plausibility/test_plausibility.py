@@ -189,7 +189,7 @@ def narrow_lines(content):
 
 
 def test_narrow_lines_give_warning(tmp_path):
-    """Two lines lead to the Plains, whose plants alone cannot serve it in three months of the study."""
+    """Two lines lead to the Plains, whose own plants cannot serve it in three months of the study."""
     case = shutil.copytree(EXAMPLES / "four_regions", tmp_path / "case")
     edited("system/lines.json", narrow_lines)(case)
     (warning,) = cobre.validate(case).warnings

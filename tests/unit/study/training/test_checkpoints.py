@@ -46,7 +46,7 @@ def name(iteration):
 
 
 def isolate(path):
-    """Copy this checkpoint alone into a folder."""
+    """Copy only this checkpoint into a folder."""
     folder = path.parent / path.stem
     folder.mkdir()
     (folder / path.name).write_bytes(path.read_bytes())
