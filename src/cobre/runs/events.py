@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.errors import CobreError
-from cobre.io.storage.atomic import WriteError, as_write_error
+from cobre.io.storage.atomic import as_write_error
 from cobre.io.storage.confined import MAX_BYTES, open_own, open_untrusted, read_untrusted, remove_file
 from cobre.io.storage.stored_json import json_value, parse_finite
 from cobre.runs.files import EVENT_FILE, OUTPUT
@@ -126,11 +126,9 @@ class EventLog:
 
     def emit(self, event: Event) -> None:
         """Append an event as a line; raises WriteError, on a full disk for instance."""
-        try:
+        with as_write_error(self._path):
             self._file.write(encode(event) + "\n")
             self._file.flush()
-        except OSError as error:
-            raise WriteError(self._path, error.strerror or str(error)) from error
 
     def close(self) -> None:
         """Close the event log."""

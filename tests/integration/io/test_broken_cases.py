@@ -1,4 +1,4 @@
-"""Twenty-five broken cases and fourteen implausible ones, made from an example: one run reports each in plain words.
+"""Twenty-five broken cases and fifteen implausible ones, made from an example: one run reports each in plain words.
 
 `python tests/integration/io/test_broken_cases.py` prints the table.
 """
@@ -185,6 +185,7 @@ IMPLAUSIBLE = {
         edit("penalties.json", "hydro", "outflow_violation_below_cost", to=1e9),
         "a factor of",
     ),
+    "no loads": (delete_file(LOADS), "no bus has a load in any stage"),
     "too little capacity": (column(LOADS, "mean_mw", times(3.0)), "MW in stage"),
     "a reservoir that starts above its top": (
         edit(START, "storage", 1, "value_hm3", to=900.0),

@@ -2,6 +2,9 @@
 
 import json
 import math
+import subprocess
+import sys
+import textwrap
 from dataclasses import replace
 
 import pytest
@@ -115,3 +118,24 @@ def test_lines_that_are_not_events_are_skipped(tmp_path):
 def test_missing_folder_raises_write_error(tmp_path):
     with pytest.raises(WriteError, match="events"):
         EventLog(tmp_path / "missing", append=False)
+
+
+def test_full_disk_is_reported_with_its_remedy(tmp_path):
+    """In a process of its own: the limit cannot be raised again."""
+    program = textwrap.dedent(f"""
+        import resource, signal
+        from pathlib import Path
+        from cobre.io.storage.atomic import WriteError
+        from cobre.runs.events import EventLog, new_event
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+        log = EventLog(Path({str(tmp_path)!r}), append=False)
+        try:
+            while True:
+                log.emit(new_event("warning", message="x" * 1000))
+        except WriteError as error:
+            print(error, "|", error.remedy, flush=True)
+            log.close()
+    """)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "events.jsonl: the file would exceed the size limit (raise the limit" in ran.stdout

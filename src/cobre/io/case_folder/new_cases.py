@@ -52,10 +52,19 @@ def create_case(name: str, folder: Path) -> None:
     if name not in by_name:
         raise UnknownTemplateError(f"there is no template `{name}`; choose from {', '.join(by_name)}")
     with new_directory(folder) as fresh:
-        shutil.copytree(by_name[name].folder, fresh, ignore=_LEFT_OUT, dirs_exist_ok=True)
+        _copy_case(by_name[name].folder, fresh)
         for schema, (file, _) in SCHEMAS.items():
             if (fresh / file).is_file():
                 _name_schema(fresh / file, SCHEMA_ADDRESS.format(name=schema))
+
+
+def _copy_case(case: Path, target: Path) -> None:
+    """Copy all files but those of results; raises the first error, which `shutil.copytree` gives without a reason."""
+    names = [path.name for path in case.iterdir()]
+    target.mkdir(exist_ok=True)
+    for name in sorted(set(names) - _LEFT_OUT(str(case), names)):
+        copy = _copy_case if (case / name).is_dir() else shutil.copy2
+        copy(case / name, target / name)
 
 
 def _name_schema(path: Path, address: str) -> None:
@@ -137,7 +146,7 @@ def patched_case(case: Path, target: Path, patches: Sequence[Patch]) -> None:
         content = documents[patch.file] if patch.file in documents else read_case_file(case, patch.file)
         documents[patch.file] = _applied(content, patch)
     with new_directory(target) as fresh:
-        shutil.copytree(case, fresh, ignore=_LEFT_OUT, dirs_exist_ok=True)
+        _copy_case(case, fresh)
         for file, content in documents.items():
             (fresh / file).write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 

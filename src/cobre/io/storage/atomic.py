@@ -220,10 +220,11 @@ def _reason(error: OSError, path: Path) -> tuple[str, str]:
 
 
 def _concerns(error: OSError, path: Path) -> bool:
-    """Return whether an error is about `path`, not a file that the block reads; errors of writes have no name."""
-    if error.filename is None:
-        return True
-    name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(error.filename)
-    path_of_name = Path(name).absolute()
+    """Return whether an error is about `path`, not a file that the block reads.
+
+    Errors of writes have no name, and those of copies two: of the source and of the copy.
+    """
+    names = [name for name in (error.filename, error.filename2) if name is not None]
     target = path.absolute()
-    return path_of_name.is_relative_to(target.parent) or target.is_relative_to(path_of_name)
+    paths = [Path(os.fsdecode(name) if isinstance(name, (str, bytes)) else str(name)).absolute() for name in names]
+    return not paths or any(named.is_relative_to(target.parent) or target.is_relative_to(named) for named in paths)

@@ -45,6 +45,13 @@ LOAD_ABOVE_CAPACITY = warning_code(
     remedy="is the load in MW?",
 )
 
+NO_LOAD = warning_code(
+    "system-without-load",
+    Layer.PLAUSIBILITY,
+    "no bus has a load in any stage: nothing has to be generated",
+    remedy="give the load of each bus, in MW",
+)
+
 BUS_LOAD_ABOVE_CAPACITY = warning_code(
     "bus-load-above-capacity",
     Layer.PLAUSIBILITY,
@@ -183,6 +190,12 @@ def capacity_of_the_system(_: Case, expected: Expected, findings: Findings) -> N
         findings.add(LOAD_ABOVE_CAPACITY, LOADS, label("system"), "mean_mw", **facts)
 
 
+def load_of_the_system(_: Case, expected: Expected, findings: Findings) -> None:
+    """Warn of a system without any load: its table may be missing or empty, which the format allows."""
+    if not expected.load_mw.any():
+        findings.add(NO_LOAD, LOADS, label("system"), "mean_mw")
+
+
 def capacity_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
     """Warn of load at a bus above the capacity of its plants and lines; with a single bus, see the system."""
     if len(case.system.buses) == 1:
@@ -232,7 +245,7 @@ def _where(expected: Expected, worst: int, count: int) -> dict[str, int]:
     return {"stage": expected.stage_id(worst), "count": count, "all": len(expected.hours)}
 
 
-ADEQUACY_RULES = (capacity_of_the_system, capacity_of_buses, minima_of_buses)
+ADEQUACY_RULES = (load_of_the_system, capacity_of_the_system, capacity_of_buses, minima_of_buses)
 
 # Prices in an order that makes sense, and in a range that a solver can tell apart.
 

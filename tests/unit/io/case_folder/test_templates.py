@@ -1,6 +1,9 @@
 """New cases from templates are of format 0.19, and the same studies as the examples, which are of format 0.18."""
 
 import json
+import subprocess
+import sys
+import textwrap
 from dataclasses import replace
 
 import pytest
@@ -54,3 +57,24 @@ def test_new_case_runs_to_the_bits_of_the_example(tmp_path):
     )
     assert new.lower_bound == old.lower_bound
     assert new.digest == old.digest
+
+
+def test_full_disk_is_reported_once_and_leaves_nothing(tmp_path):
+    program = textwrap.dedent(f"""
+        import resource, signal
+        from pathlib import Path
+        from cobre.io.case_folder.new_cases import create_case
+        from cobre.io.storage.atomic import WriteError
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        try:
+            create_case("two_reservoirs", Path({str(tmp_path / "case")!r}))
+        except WriteError as error:
+            print(error)
+    """)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == (
+        f"cannot write {tmp_path / 'case'}: the file would exceed the size limit "
+        "(raise the limit (ulimit -f) or write elsewhere)\n"
+    )
+    assert list(tmp_path.iterdir()) == []
