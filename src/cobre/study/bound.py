@@ -295,7 +295,10 @@ def _case_folder(run: Path) -> Path:
     folder = None if trained is None else trained.folder
     if folder is not None and folder.is_dir():
         return folder
-    where = "was in memory" if folder is None else f"{folder} no longer exists"
+    if trained is None:
+        where = f"is not known, because {run / STUDY_FILE} cannot be read"
+    else:
+        where = "was in memory" if folder is None else f"{folder} no longer exists"
     raise NothingToBoundError(f"the case of {run} {where}: give its directory, cobre bound {run} --case DIR")
 
 

@@ -75,6 +75,13 @@ def test_directory_of_moved_case_is_accepted(run):
     assert (run / "results" / "bound.json").exists()
 
 
+def test_damaged_record_of_the_case_is_not_called_a_case_in_memory(run):
+    (run / "results" / "study.json").write_text("{")
+    lost = command("bound", run / "results")
+    assert lost.returncode == RESULTS
+    assert f"is not known, because {run / 'results' / 'study.json'} cannot be read: give its directory" in lost.stderr
+
+
 def test_given_case_is_compared_with_policy(run):
     shutil.copytree(run / "case", run / "other")
     raise_thermal_cost(run / "other")
