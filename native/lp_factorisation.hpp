@@ -2,7 +2,7 @@
 // U were computed (Forrest and Tomlin).
 //
 // Positions count pivots in the order of elimination. The slack columns come first, then column singletons, then row
-// singletons, and last the nucleus, which alone can fill in (Markowitz, with a threshold for stability). A basic
+// singletons, and last the nucleus, the only part that fills in (Markowitz, with a threshold for stability). A basic
 // variable takes the row of its pivot as its slot, so that one index serves rows and slots.
 //
 // When a column is exchanged, its position is retired and its row moves to a new last position: there U gets what the

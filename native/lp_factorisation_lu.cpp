@@ -62,8 +62,8 @@ void Factorisation::pivot_column_singletons(const BasisColumns& columns) {
     }
 }
 
-// Rows with one entry left: their column becomes a column of L, and the rest of the matrix does not change. Rows without
-// an entry that can be a pivot are left to the nucleus.
+// Rows with one entry left: their column becomes a column of L, and the rest of the matrix does not change. Rows
+// without an entry that can be a pivot are left to the nucleus.
 void Factorisation::pivot_row_singletons(const BasisColumns& columns) {
     queue_.clear();
     for (size_t row = 0; row < rows_; ++row) {

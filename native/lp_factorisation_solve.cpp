@@ -1,3 +1,4 @@
+// Solves with a factorised basis, and its updates: exchanged columns, appended rows.
 #include "lp_factorisation.hpp"
 
 #include <cmath>

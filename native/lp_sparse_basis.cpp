@@ -141,7 +141,7 @@ void SparseDualSimplex::start_from_slacks() {
     factorise();
 }
 
-// The row and the column of a pivot agree also where it is rounding that both have from the same factors. The basis is
+// The row and the column of a pivot agree even if both are rounding errors of the same factors. The basis is
 // singular then, which shows at the next factorisation, and all pivots are lost. A wider tolerance of the ratio test
 // leaves more candidates to choose a large pivot from; what it does to reduced costs is corrected at the end.
 bool SparseDualSimplex::start_carefully() {

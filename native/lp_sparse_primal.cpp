@@ -1,8 +1,8 @@
 // Primal pivots at a primal feasible basis whose duals do not prove it.
 //
-// Harris's ratio test lets reduced costs get the wrong sign by a tolerance, and a later pivot may multiply that. A boxed
-// variable then goes to its other bound, after which dual pivots may lead back to where it was; and one without another
-// bound cannot. Here both enter the basis, and every step lowers the cost.
+// Harris's ratio test lets reduced costs get the wrong sign by a tolerance, and a later pivot may multiply that. A
+// boxed variable then goes to its other bound, after which dual pivots may lead back to where it was; and one without
+// another bound cannot. Here both enter the basis, and every step lowers the cost.
 #include <algorithm>
 #include <cmath>
 
@@ -28,8 +28,8 @@ bool SparseDualSimplex::find_wrong_reduced_cost(Int& entering, double& direction
 }
 
 // The slot of the basic variable that reaches a bound first when a variable moves; -1: the variable reaches its own
-// other bound before. False when nothing holds it, or only entries too small to be pivots. Harris's two passes, with the
-// tolerance of bounds; entries too small to be pivots limit the step as well, or it would leave their variables
+// other bound before. False when nothing holds it, or only entries too small to be pivots. Harris's two passes, with
+// the tolerance of bounds; entries too small to be pivots limit the step as well, or it would leave their variables
 // infeasible, and dual pivots would have to take them.
 bool SparseDualSimplex::primal_ratio_test(Int entering, double direction, Int& slot, double& side) const {
     const auto room_of = [&](Int at, double& bound) {
@@ -85,9 +85,9 @@ bool SparseDualSimplex::primal_pivot(Int entering, double direction) {
 }
 
 // Let variables with reduced costs of the wrong sign enter, the most wrong one first, until there is none. One that
-// could enter only by a small pivot, or by none, is passed over: its reduced cost stays wrong, and the duality gap tells
-// whether that matters. Returns whether the basis or a bound changed. It ends, because steps are limited: each is a
-// pivot, a bound flip, or takes a variable out.
+// could enter only by a small pivot, or by none, is passed over: its reduced cost stays wrong, and the duality gap
+// tells whether that matters. Returns whether the basis or a bound changed. It ends, because steps are limited: each is
+// a pivot, a bound flip, or takes a variable out.
 bool SparseDualSimplex::primal_pivots(int64_t limit) {
     Int entering = -1;
     double direction = 0.0;

@@ -18,14 +18,14 @@ void SparseDualSimplex::compute_pivot_row(Int slot) {
     const double* const values = row_value_.data();
     for (const Int row : inverse_row_.index()) {
         const double factor = inverse_row_.value[row];
-        const Int end = rows_[row].split;  // not read again after every entry: for all the compiler knows it may change
+        const Int end = rows_[row].split;  // a local copy: the compiler must assume that writes to the sum change it
         for (Int at = rows_[row].start; at < end; ++at) sum.add(columns[at], factor * values[at]);
     }
 }
 
 // Candidates: nonbasic variables that drive the leaving one to its bound when they move off theirs. Written without
-// branches, because no predictor guesses which entries qualify, and counted by a number in a register: comparing what was
-// just written would wait for memory at each candidate.
+// branches, because no predictor guesses which entries qualify, and counted by a number in a register: comparing what
+// was just written would wait for memory at each candidate.
 void SparseDualSimplex::list_candidates(double sign) {
     const bool has_free = this->has_free();
     const size_t free = has_free ? status_.size() : 0;

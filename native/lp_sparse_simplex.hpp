@@ -5,7 +5,7 @@
 // row. Columns of the stage are variables 0 .. columns - 1, the slack of working row i is variable columns + i, and its
 // reduced cost is the row's dual.
 //
-// A singleton column (one entry, in row i) has a reduced cost that depends on the row's dual alone: it bounds that dual
+// A singleton column (one entry, in row i) has a reduced cost that depends only on the row's dual: it bounds that dual
 // from one side until it enters the basis. So the ratio test looks at the nearest of these bounds, the slack's among
 // them, and never at the columns.
 //

@@ -130,8 +130,8 @@ SimplexStatus SparseDualSimplex::optimise(const Bounds& bounds) {
 // which is dual feasible at once, and dual pivots follow. On LPs with costs over twelve decades these pivots may lead
 // back to the same basis, round after round, so later rounds factorise anew and make primal pivots instead.
 //
-// It ends: pivots are limited, every round adds a row or a cut that stays or counts as a failed check, and failed checks
-// are limited.
+// It ends: pivots are limited, every round adds a row or a cut that stays or counts as a failed check, and failed
+// checks are limited.
 SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
     for (int failed_checks = 0; counts_.pivots < limit;) {
         pass_stop();
@@ -153,7 +153,7 @@ SimplexStatus SparseDualSimplex::pivot_to_optimum(int64_t limit) {
         const bool has_moved = flips && reset_nonbasic();
         compute_primal();
         if (!infeasible_.empty()) {
-            // Values from scratch may be infeasible where updated ones were not. Without an end to that the basis is
+            // Values from scratch may be infeasible although updated ones were not. Without an end to that the basis is
             // worthless: whoever calls starts from slacks.
             if (failed_checks++ < kMaxFailedChecks) continue;
             return SimplexStatus::gave_up;

@@ -156,7 +156,7 @@ public:
             }
         }
     }
-    // Visit all members, smallest first; nothing is inserted meanwhile.
+    // Visit all members, smallest first; nothing is inserted in the meantime.
     template <typename Visit>
     void for_each(Visit visit) const {
         for (size_t word = 0; word < words_.size(); ++word)
