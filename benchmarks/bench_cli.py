@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cobre.cli.run_output import LineProgress
 from cobre.cli.run_table import LiveProgress
-from cobre.study.placement import Placement, run_in
+from cobre.study.placement import Placement, call_on_ranks
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations
 from cobre.study.run import run_study
 
@@ -79,7 +79,7 @@ def time_display(progress, case, iterations):
     with tempfile.TemporaryDirectory() as output:
         source = CaseRequest(case, with_iterations(None, iterations), 1)
         request = RunRequest(source, Path(output))
-        summary = run_in(Placement("local", 1), run_study, (request,), timed.emit)[0]
+        summary = call_on_ranks(Placement("local", 1), run_study, (request,), timed.emit)[0]
     progress.close()
     return timed.cost_s, summary.training_seconds
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from cobre.comm import Backend, launch  # noqa: E402
 from cobre.io.case import load_case  # noqa: E402
-from cobre.sddp.shared_value import build_once_per_node  # noqa: E402
+from cobre.sddp.ranks import build_once_per_node  # noqa: E402
 from cobre.study.preparation.on_ranks import ReadyStudy  # noqa: E402
 from cobre.study.preparation.prepare import prepare  # noqa: E402
 from cobre.study.preparation.study_solver import make_solver  # noqa: E402

@@ -5,3 +5,6 @@ MAX_THREADS = 1024
 
 MAX_COUNT = 10_000_000
 """Most iterations, forward passes or scenarios; a larger number is taken for a typing error."""
+
+MAX_NUMBER = 1e20
+"""Largest absolute value of a number in a file, a coefficient or a bound; HiGHS takes larger ones as infinite."""

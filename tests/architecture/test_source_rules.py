@@ -13,7 +13,7 @@ SOURCE = Path(cobre.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
 NO_PICKLE_BUT = {
     "comm/launch/payload.py",  # passes a function to a child process through an inherited file
-    "sddp/shared_value.py",  # built by a rank of the same job, in memory that only this user's ranks can open
+    "sddp/ranks.py",  # built by a rank of the same job, in memory that only this user's ranks can open
 }
 
 

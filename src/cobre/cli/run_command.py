@@ -177,7 +177,7 @@ def _run(request: RunRequest, options: Mapping[str, Any]) -> None:
     from cobre.cli.run_output import choose_progress, print_summary, report_or_warning
     from cobre.comm.detection import find_launch
     from cobre.core.stopping import StopKind
-    from cobre.study.placement import WorldRequest, command_placement, run_in
+    from cobre.study.placement import WorldRequest, call_on_ranks, command_placement
     from cobre.study.unchecked_config import UncheckedConfig, with_config_document
 
     as_json, quiet = options["as_json"], options["quiet"]
@@ -194,7 +194,7 @@ def _run(request: RunRequest, options: Mapping[str, Any]) -> None:
             if not placement.is_joined:
                 progress.expect(str(source.case))
             function = _run_as_rank if placement.is_joined else "cobre.study.run:run_study"
-            summary: RunSummary = run_in(placement, function, (request,), progress.emit)[0]
+            summary: RunSummary = call_on_ranks(placement, function, (request,), progress.emit)[0]
         if progress.has_events:
             report = None if options["no_report"] else report_or_warning(request.output)
             if not quiet:

@@ -10,7 +10,7 @@ from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.results import Columns, RowsInMemory, RowSource, StoredRows, scenario_rows, table_file
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
-from cobre.report.study_record import StudyRecord
+from cobre.report.stored_study import StoredStudy
 from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class ComparedRun:
     """One of the two studies: study.json, tables of its simulation, and the mean cost in $ (None: unknown)."""
 
     name: str
-    study: StudyRecord
+    study: StoredStudy
     tables: Mapping[str, RowSource]
     mean_cost: float | None
 
@@ -40,13 +40,13 @@ class ComparedRun:
         except (OSError, KeyError, TypeError, AttributeError) as error:
             raise ResultsError(f"{results} cannot be read: {error}") from error
         mean = _object(folder / SUMMARY_FILE).get("simulated_mean_cost")
-        return cls(str(folder), StudyRecord(_object(folder / STUDY_FILE)), tables, mean)
+        return cls(str(folder), StoredStudy(_object(folder / STUDY_FILE)), tables, mean)
 
     @classmethod
     def in_memory(cls, result: "SimulationResult", name: str) -> "ComparedRun":
         """Take a simulation result in memory as one side of a comparison."""
         tables = {table: RowsInMemory(rows) for table, rows in result.tables.items()}
-        return cls(name, StudyRecord(result.facts), tables, result.mean_cost)
+        return cls(name, StoredStudy(result.facts), tables, result.mean_cost)
 
     def has(self, table: str, columns: Sequence[str]) -> bool:
         """Return whether a table has these columns."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import MWH_PER_HM3, Floats
-from cobre.sddp.simulation.tables import AHEAD
+from cobre.sddp.simulation.network_tables import AHEAD
 from cobre.study.simulation.supplementary_tables import (
     ENTITY_STAGES,
     INITIAL_LAGS,

@@ -27,12 +27,12 @@ from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.arguments import case_and_overrides
 from cobre.study.output.output_lock import output_lock
 from cobre.study.output.summarize import simulation_event, simulation_numbers
-from cobre.study.placement import WorldRequest, raising_worker_errors, run_in, script_placement
+from cobre.study.placement import WorldRequest, call_on_ranks, raising_worker_errors, script_placement
 from cobre.study.preparation.prepare import prepare
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
 from cobre.study.run import run_study
-from cobre.study.simulation.simulate import simulate_rank
+from cobre.study.simulation.rank_simulation import simulate_rank
 from cobre.study.training.iteration_callback import IterationCallback, iteration_replies
 from cobre.study.training.stop_request import deliver_pending_sigterm, exit_if_terminated
 from cobre.study.unchecked_config import UncheckedConfig, with_config_document
@@ -74,7 +74,7 @@ class ScriptRun:
         source = with_config_document(source)
         with raising_worker_errors(), iteration_replies(on_iteration) as (pipe, emit):
             request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
-            summary, description = run_in(placement, _run_and_wait, (request, describe), emit)[0]
+            summary, description = call_on_ranks(placement, _run_and_wait, (request, describe), emit)[0]
         deliver_pending_sigterm(summary.stop_kind)
         return summary, description
 
@@ -107,7 +107,7 @@ def simulate_and_store(run: ScriptRun, policy: Policy, output: Path) -> int:
     checked, overrides = case_and_overrides(run.case, run.overrides)
     source = CaseRequest(checked, overrides, placement.threads, plugins=run.plugins)
     with raising_worker_errors():
-        return run_in(placement, _simulate_and_store, (source, policy, output), no_events)[0]
+        return call_on_ranks(placement, _simulate_and_store, (source, policy, output), no_events)[0]
 
 
 def _simulate_and_store(comm: Backend, source: CaseRequest, policy: Policy, output: Path, emit: EventListener) -> int:

@@ -26,7 +26,7 @@ from cobre.report.simulated import (
     limits_by_stage,
     percentiles,
 )
-from cobre.report.study_record import StudyRecord
+from cobre.report.stored_study import StoredStudy
 from cobre.runs.labels import NEGLIGIBLE
 
 # Compact encoding of numbers, which the script of the page decodes: four significant digits, deflated, in base64. Sign,
@@ -78,7 +78,7 @@ class Explorer:
     """The data of all kinds of entities, in the order of the page; `summaries` are filled by `as_dict`."""
 
     simulated: SimulationTables
-    study: StudyRecord
+    study: StoredStudy
     is_full: bool = False
     summaries: dict[str, Summary] = field(default_factory=dict)
 

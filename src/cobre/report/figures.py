@@ -33,7 +33,7 @@ from cobre.report.simulated import (
     SimulationTables,
     fan_legend,
 )
-from cobre.report.study_record import StudyRecord, kind_of
+from cobre.report.stored_study import StoredStudy, kind_of
 from cobre.runs.labels import unit_of_column
 from cobre.text import scale_for
 
@@ -256,7 +256,7 @@ def _title(result: SimulationLike, cube: Cube, entity: int | None) -> str:
         return f"{cube.quantity.title}, all {cube.quantity.table}"
     kind = kind_of(f"{cube.quantity.id_column}")
     id_ = cube.entities[0] if entity is None else entity
-    return f"{cube.quantity.title}, {StudyRecord(result.facts).entity_name(kind or cube.quantity.table, id_)}"
+    return f"{cube.quantity.title}, {StoredStudy(result.facts).entity_name(kind or cube.quantity.table, id_)}"
 
 
 def tables_of_result(result: SimulationLike) -> SimulationTables:
@@ -264,7 +264,7 @@ def tables_of_result(result: SimulationLike) -> SimulationTables:
     tables = {
         name: TableColumns(RowsInMemory(table)) for name, table in result.tables.items() if name in NEEDED_COLUMNS
     }
-    return SimulationTables(tables, StudyRecord(result.facts))
+    return SimulationTables(tables, StoredStudy(result.facts))
 
 
 def _require_quantity(quantity: str, tables: Mapping[str, Any]) -> str:
@@ -307,7 +307,7 @@ def plot_table(result: SimulationLike, table: str, column: str, entity: int | No
     if not column.endswith(ADDED_OVER_BLOCKS):
         totals = totals / np.maximum(1, _blocks(rows, cell, size))
     fan = Fan.over_scenarios(
-        totals.reshape(len(scenario[0]), -1), StudyRecord(result.facts).stage_labels(stage[0].tolist())
+        totals.reshape(len(scenario[0]), -1), StoredStudy(result.facts).stage_labels(stage[0].tolist())
     )
     with house_style():
         figure, axes = draw_fan(fan, unit_of_column(column).replace("m3", "m³"), BLUE)
@@ -322,7 +322,7 @@ def _table_title(result: SimulationLike, rows: "pa.Table", table: str, column: s
     kind = None if owner is None else kind_of(owner)
     if entity is None or kind is None:
         return f"{column}, {table}"
-    return f"{column}, {StudyRecord(result.facts).entity_name(kind, entity)}"
+    return f"{column}, {StoredStudy(result.facts).entity_name(kind, entity)}"
 
 
 def _blocks(rows: "pa.Table", cell: "np.ndarray", size: int) -> "np.ndarray":

@@ -15,7 +15,7 @@ from cobre.records import dataclass
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.entity_rows import TableColumns
 from cobre.report.simulated import NEEDED_COLUMNS, SimulationTables
-from cobre.report.study_record import StudyRecord
+from cobre.report.stored_study import StoredStudy
 from cobre.runs.events import number_of
 from cobre.runs.files import (
     BOUND_FILE,
@@ -58,7 +58,7 @@ class RunFolder:
     path: Path
     state: RunState
     log: RunView
-    study: StudyRecord
+    study: StoredStudy
     summary: Mapping[str, Any]
     manifests: Mapping[str, Mapping[str, Any]]
     bounds: Bounds
@@ -80,7 +80,7 @@ def read_run(folder: Path) -> RunFolder:
     file_errors: list[str] = []
     log = _log(folder / EVENT_FILE, file_errors)
     num_log_errors = len(file_errors)
-    study = StudyRecord(_read_object(folder / STUDY_FILE, file_errors))
+    study = StoredStudy(_read_object(folder / STUDY_FILE, file_errors))
     file_errors += _missing_files(folder, log)
     manifests = {name: _manifest(folder / name, file_errors) for name in (TRAINING, SIMULATION)}
     summary = _read_object(folder / SUMMARY_FILE, file_errors)
@@ -168,7 +168,7 @@ def _bounds(folder: Path, manifest: Mapping[str, Any], log: RunView, file_errors
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
 
 
-def _with_upper_bound_kind(bounds: Bounds, study: StudyRecord, log: RunView, computed: ComputedBound | None) -> Bounds:
+def _with_upper_bound_kind(bounds: Bounds, study: StoredStudy, log: RunView, computed: ComputedBound | None) -> Bounds:
     """Return the bounds with the kind of their upper bound, and whether the lower one is valid."""
     return replace(
         bounds,
@@ -188,7 +188,7 @@ def _computed_bound(log: RunView, stored: Mapping[str, Any]) -> ComputedBound | 
 
 
 def _read_simulation(
-    folder: Path, manifest: Mapping[str, Any], study: StudyRecord, file_errors: list[str]
+    folder: Path, manifest: Mapping[str, Any], study: StoredStudy, file_errors: list[str]
 ) -> SimulationTables | None:
     tables = {
         name: columns

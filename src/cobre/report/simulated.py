@@ -23,7 +23,7 @@ from cobre.report.charts import (
     Series,
 )
 from cobre.report.entity_rows import Columns, EntityRows, block_hours, last_block, mean_over_blocks, sum_over_blocks
-from cobre.report.study_record import StudyRecord
+from cobre.report.stored_study import StoredStudy
 from cobre.runs.labels import COST_COMPONENTS, ID_COLUMNS, MIN_COST
 from cobre.text import digits
 
@@ -208,7 +208,7 @@ class Fan:
 class SimulationTables:
     """The tables of a simulation, read by quantity."""
 
-    def __init__(self, tables: Mapping[str, Columns], study: StudyRecord) -> None:
+    def __init__(self, tables: Mapping[str, Columns], study: StoredStudy) -> None:
         self._tables = tables
         self._study = study
         self._rows: dict[str, EntityRows] = {}
@@ -301,7 +301,7 @@ class SimulationTables:
 TOLERANCE = 1e-6  # a flow is at its limit within this share of the limit, or of 1 MW
 
 
-def limits(study: StudyRecord, rows: EntityRows) -> tuple[Floats, Floats] | None:
+def limits(study: StoredStudy, rows: EntityRows) -> tuple[Floats, Floats] | None:
     """Return L x T x B limits in MW, direct and reverse; None if study.json has no limits."""
     records = {entry["id"]: entry for entry in study.line_limits if isinstance(entry.get("id"), int)}
     shape = (len(rows.entities), len(rows.stages), len(rows.blocks))
@@ -321,7 +321,7 @@ def _limits_of(entry: Mapping[str, Any], name: str, shape: tuple[int, int]) -> F
     return by_stage
 
 
-def limits_by_stage(study: StudyRecord, rows: EntityRows, hours: Floats) -> tuple[Floats, Floats]:
+def limits_by_stage(study: StoredStudy, rows: EntityRows, hours: Floats) -> tuple[Floats, Floats]:
     """Return L x T limits in MW, both directions: the mean weighted by hours; NaN where unknown."""
     line_limits = limits(study, rows)
     if line_limits is None:
@@ -332,7 +332,7 @@ def limits_by_stage(study: StudyRecord, rows: EntityRows, hours: Floats) -> tupl
     return direct, reverse
 
 
-def congestion(study: StudyRecord, rows: EntityRows, hours: Floats) -> Floats | None:
+def congestion(study: StoredStudy, rows: EntityRows, hours: Floats) -> Floats | None:
     """Return L x 2 x T: the share of hours, over scenarios, at the limit, in the direct and the reverse direction."""
     line_limits = limits(study, rows)
     if line_limits is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from cobre.records import dataclass
 from cobre.report.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, variable
-from cobre.report.study_record import StudyRecord
+from cobre.report.stored_study import StoredStudy
 from cobre.text import digits
 
 # Layout of the plants: rivers flow to the right, tributaries join from above and below.
@@ -144,7 +144,7 @@ class SystemMap:
         return f"<SystemMap of {self.title}>"
 
 
-def system_map(study: StudyRecord, *, with_links: bool = False) -> SystemMap | None:
+def system_map(study: StoredStudy, *, with_links: bool = False) -> SystemMap | None:
     """Draw the map; None without hydro plants and lines. with_links: entities link to their results in the report."""
     buses, lines, hydros = (study.entities(kind) for kind in ("buses", "lines", "hydros"))
     if not hydros and not lines:
@@ -157,7 +157,7 @@ def system_map(study: StudyRecord, *, with_links: bool = False) -> SystemMap | N
 
 
 class _Drawing:
-    def __init__(self, study: StudyRecord, with_links: bool) -> None:
+    def __init__(self, study: StoredStudy, with_links: bool) -> None:
         self._study = study
         self._with_links = with_links
         self._parts: list[str] = []

@@ -9,9 +9,9 @@ from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.records import dataclass
 from cobre.stochastic import NoiseNote
+from cobre.stochastic.independent_noise import availability_class, load_class
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
-from cobre.stochastic.loads import availability_class, load_class
 from cobre.stochastic.par.initial_lags import LagSteps, next_lags
 from cobre.stochastic.par.model import inflow_memory, inflow_model
 from cobre.stochastic.sampling import SourceData, correlation, openings, sampler, training_libraries

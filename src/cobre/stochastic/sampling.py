@@ -31,8 +31,8 @@ from cobre.stochastic.external import (
     inflow_noise,
     memoryless_noise,
 )
+from cobre.stochastic.independent_noise import IndependentNoise
 from cobre.stochastic.layout import CLASSES, NoiseLayout
-from cobre.stochastic.loads import IndependentNoise
 from cobre.stochastic.opening_tree import (
     HISTORICAL_RESIDUALS,
     OutOfSampleDraw,

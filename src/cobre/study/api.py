@@ -15,7 +15,7 @@ from cobre.runs.events import Event, EventListener, no_events
 from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure
 from cobre.sddp.plugins.user_plugins import checked_plugins
 from cobre.study.arguments import case_and_overrides, check_policy, checked_count, training_request
-from cobre.study.placement import WorldRequest, raising_worker_errors, run_in, script_placement
+from cobre.study.placement import WorldRequest, call_on_ranks, raising_worker_errors, script_placement
 from cobre.study.requests import DEFAULT_CHECKPOINT_INTERVAL, CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.study.training.stop_request import deliver_pending_sigterm, exit_if_terminated
@@ -104,7 +104,7 @@ def train(
     checked, overrides = case_and_overrides(case, config_overrides, iterations)
     source = CaseRequest(checked, overrides, placement.threads, plugins=plugins)
     with raising_worker_errors(), _progress_listener(progress_callback, show=progress) as emit:
-        result = _of_rank_0(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
+        result = _of_rank_0(call_on_ranks(placement, train_rank, (source, request, placement.is_joined), emit))
     deliver_pending_sigterm(result.stop_kind)
     return result
 
@@ -143,7 +143,7 @@ def simulate(
     >>> {"buses", "costs", "hydros", "thermals"} <= set(result.tables)
     True
     """
-    from cobre.study.simulation.simulate import simulate_rank  # training does not need it
+    from cobre.study.simulation.rank_simulation import simulate_rank  # training does not need it
 
     exit_if_terminated()
     scenarios = checked_count("scenarios", scenarios, MAX_COUNT)
@@ -154,7 +154,9 @@ def simulate(
     checked, overrides = case_and_overrides(case, config_overrides)
     source = CaseRequest(checked, overrides, placement.threads, plugins=plugins)
     with raising_worker_errors():
-        return _of_rank_0(run_in(placement, simulate_rank, (source, policy, scenarios, placement.is_joined), no_events))
+        return _of_rank_0(
+            call_on_ranks(placement, simulate_rank, (source, policy, scenarios, placement.is_joined), no_events)
+        )
 
 
 def _of_rank_0(values: Sequence[Result | None]) -> Result:

@@ -26,7 +26,7 @@ from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.runs.trained_case import TrainedCase, case_of_run
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.study.arguments import case_and_overrides, check_policy, checked_count
-from cobre.study.placement import Placement, WorldRequest, raising_worker_errors, run_in, script_placement
+from cobre.study.placement import Placement, WorldRequest, call_on_ranks, raising_worker_errors, script_placement
 from cobre.study.preparation.on_ranks import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import CaseRequest
 from cobre.study.training.initial_policy import case_of_policy, difference_in_words, share_policy
@@ -229,7 +229,7 @@ def _at_least_two(paths: int) -> int:
 
 def bound_in(placement: Placement, request: BoundRequest, emit: EventListener) -> PolicyBound:
     """Compute the bound on the ranks of a world; in a joined world only rank 0 emits events."""
-    return run_in(placement, bound_rank, (request,), emit)[0]
+    return call_on_ranks(placement, bound_rank, (request,), emit)[0]
 
 
 def bound_rank(comm: Backend, request: BoundRequest, emit: EventListener) -> PolicyBound:

@@ -44,9 +44,9 @@ def _index_in(ids: "pa.Array", ids_with_names: "pa.Array") -> "pa.Array":
 
 def _labels(table: "pa.Table", record: Mapping[str, Any]) -> dict[str, tuple[str, dict[int, Any]]]:
     """Return, by column of ids, the name of its label column and the label of each id."""
-    from cobre.report.study_record import StudyRecord, kind_of
+    from cobre.report.stored_study import StoredStudy, kind_of
 
-    study = StudyRecord(record)
+    study = StoredStudy(record)
     labels: dict[str, tuple[str, dict[int, Any]]] = {}
     for column in table.column_names:
         if (kind := kind_of(column)) is not None and (entities := study.entities(kind)):

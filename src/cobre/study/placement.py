@@ -212,7 +212,7 @@ def _how_to_start_mpi(ranks: int, environ: Mapping[str, str]) -> str:
     return f"MPI's own launcher starts the ranks: mpiexec -n {ranks} cobre run ..."
 
 
-def run_in(
+def call_on_ranks(
     placement: Placement, function: RankFunction[Value] | str, args: tuple[Any, ...], emit: EventListener
 ) -> list[Value]:
     """Call `function(comm, *args, emit)` on every rank; return the values of the ranks that this process started.

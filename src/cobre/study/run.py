@@ -27,7 +27,7 @@ from cobre.study.output.summarize import simulation_event, summarize_run
 from cobre.study.preparation.on_ranks import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
-from cobre.study.simulation.simulate import simulate_to_folder
+from cobre.study.simulation.rank_simulation import simulate_to_folder
 from cobre.study.training.initial_policy import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
 from cobre.study.training.train import TrainedStudy, train_study
 

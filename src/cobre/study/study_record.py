@@ -1,6 +1,6 @@
 """study.json: what a reader of results needs to know without the case: names, dates, settings, versions.
 
-`cobre.report.study_record` reads it. `cobre.system_map` draws a case from the same values.
+`cobre.report.stored_study` reads it. `cobre.system_map` draws a case from the same values.
 """
 
 import math
@@ -112,11 +112,11 @@ def system_map(case: "Case | str | Path") -> "SystemMap | None":
     """
     from cobre.io.case import load_case
     from cobre.io.saving.case_writer import canonical_case
-    from cobre.report.study_record import StudyRecord
+    from cobre.report.stored_study import StoredStudy
     from cobre.report.system_map import system_map as draw_map
 
     case = canonical_case(case) if isinstance(case, Case) else load_case(Path(case))
-    return draw_map(StudyRecord(stages_and_entities(case)))
+    return draw_map(StoredStudy(stages_and_entities(case)))
 
 
 def study_record(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from published_data import DECKS
 from cobre.io.case import load_case
 from cobre.io.policies.cobre_python_policy import IDENTIFIER, FlatTable, read_cobre_python_policy
 from cobre.policy.object import state_names
-from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity, evaporation_line
-from cobre.sddp.hydro_models.production_function import geometry_by_hydro
+from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity
+from cobre.sddp.hydro_models.reservoir import evaporation_line, geometry_by_hydro
 from cobre.sddp.problem.openings import realise
 from cobre.solver.program import StageProgram
 from cobre.stochastic.inflows import describe_inflows

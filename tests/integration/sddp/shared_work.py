@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from cobre.comm import PeerLostError, ShmConfig, create_communicator
 from cobre.io.case import load_case
-from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput
-from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
+from cobre.sddp.simulation.policy_simulation import PolicySimulator, SimulationOutput
+from cobre.sddp.simulation.policy_simulation import simulate as simulate_scenarios
 from cobre.sddp.simulation.tables import EntityIds
-from cobre.sddp.team import TreeNodeTables
-from cobre.sddp.upper_bounds.evaluate import evaluate_policy
+from cobre.sddp.team_tables import TreeNodeTables
+from cobre.sddp.upper_bounds.policy_costs import evaluate_policy
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver

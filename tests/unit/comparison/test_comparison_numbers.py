@@ -18,7 +18,7 @@ from cobre.comparison.runs import ComparedRun, common_scenarios, match_entities,
 from cobre.core.confidence import mean_with_half_width
 from cobre.io.output import ResultsError
 from cobre.io.output.results import RowsInMemory, describe_table
-from cobre.report.study_record import StudyRecord
+from cobre.report.stored_study import StoredStudy
 from cobre.runs.labels import COST_COMPONENTS
 
 
@@ -180,7 +180,7 @@ def test_only_row_groups_of_scenario_are_read():
 
     scenario = np.repeat(np.arange(100), 2_000).astype(np.int32)
     rows = Counted(pa.table({"scenario_id": scenario, "x": np.ones(len(scenario))}))
-    run = ComparedRun("a", StudyRecord({}), {"t": rows}, None)
+    run = ComparedRun("a", StoredStudy({}), {"t": rows}, None)
     scenarios = run.scenarios("t", ["x"])
     assert next(scenarios)[0] == 0
     assert read == [0]
@@ -190,7 +190,7 @@ def test_only_row_groups_of_scenario_are_read():
 def test_rows_out_of_order_raise():
     rows = RowsInMemory(pa.table({"scenario_id": np.array([1, 0], np.int32)}))
     with pytest.raises(ResultsError, match="order of scenarios"):
-        list(ComparedRun("a", StudyRecord({}), {"t": rows}, None).scenarios("t", []))
+        list(ComparedRun("a", StoredStudy({}), {"t": rows}, None).scenarios("t", []))
 
 
 def test_only_common_scenarios_are_paired():
@@ -255,7 +255,7 @@ def test_one_scenario_has_no_interval():
 
 
 def study_record(hydros=(), stages=()):
-    return StudyRecord(
+    return StoredStudy(
         {
             "entities": {"hydros": [{"id": id_, "name": name} for id_, name in hydros]},
             "stages": [{"id": id_, "start_date": date} for id_, date in stages],
@@ -280,5 +280,5 @@ def test_stages_match_by_date():
     a = ComparedRun("A", study_record(stages=[(0, "2030-01-01"), (1, "2030-02-01")]), {}, None)
     b = ComparedRun("B", study_record(stages=[(0, "2030-02-01"), (1, "2030-03-01")]), {}, None)
     assert [(match.a, match.b, match.name) for match in match_stages(a, b, [0, 1], [0, 1])] == [(1, 0, "2030-02")]
-    without = replace(b, study=StudyRecord({}))
+    without = replace(b, study=StoredStudy({}))
     assert [(match.a, match.b) for match in match_stages(a, without, [0, 1], [1, 2])] == [(1, 1)]

@@ -7,7 +7,7 @@ import pytest
 from report_page import EXAMPLE, Page
 
 import cobre
-from cobre.report.study_record import StudyRecord
+from cobre.report.stored_study import StoredStudy
 from cobre.report.system_map import ROW, layouts, pack_layouts, system_map
 
 LARGE = EXAMPLE.parent / "large"
@@ -77,13 +77,13 @@ def test_map_is_saved(tmp_path):
 
 
 def test_system_without_rivers_and_lines_has_no_map():
-    assert system_map(StudyRecord({"entities": {"buses": [{"id": 0, "name": "one"}]}})) is None
+    assert system_map(StoredStudy({"entities": {"buses": [{"id": 0, "name": "one"}]}})) is None
 
 
 def test_large_map_is_readable():
     """151 plants: wide as a page, in letters of their natural size, and not higher than a few screens."""
     hydros = [{"id": id_, "name": f"PLANT {id_}", "downstream_id": below} for id_, below in forest(151, 2).items()]
-    drawn = system_map(StudyRecord({"entities": {"hydros": hydros, "buses": [{"id": 0, "name": "one"}]}}))
+    drawn = system_map(StoredStudy({"entities": {"hydros": hydros, "buses": [{"id": 0, "name": "one"}]}}))
     width, height = map(int, re.search(r'width="(\d+)" height="(\d+)"', drawn.svg).groups())
     assert width <= 1140
     assert height <= 60 * ROW

@@ -3,7 +3,7 @@
 import pytest
 
 from cobre.runs.labels import COST_COMPONENTS, unit_of_column
-from cobre.sddp.simulation.tables import ANTICIPATED_COST, COMPONENTS
+from cobre.sddp.simulation.cost_tables import ANTICIPATED_COST, COMPONENTS
 
 UNITS = {
     "generation_mw": "MW",

@@ -4,7 +4,7 @@ import numpy as np
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
-from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutput, simulate
+from cobre.sddp.simulation.policy_simulation import PolicySimulator, SimulationOutput, simulate
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare

@@ -11,8 +11,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.launch import run
 from cobre.io.case import load_case
 from cobre.sddp.problem.problem import PreparedStudy, Problem
-from cobre.sddp.ranks import count_sharing_memory
-from cobre.sddp.shared_value import build_once_per_node
+from cobre.sddp.ranks import build_once_per_node, count_sharing_memory
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.preparation.prepare import prepare
 from cobre.study.preparation.study_solver import make_solver

@@ -10,14 +10,8 @@ from small_cases import SmallCase, hydro, thermal
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.ranks import ALIGNMENT, WorkSplit
 from cobre.sddp.scenarios import StageBatch
-from cobre.sddp.team import (
-    ArrayLayout,
-    SolutionLayout,
-    SolutionTables,
-    Team,
-    TeamLayout,
-    TeamTables,
-)
+from cobre.sddp.team import Team
+from cobre.sddp.team_tables import ArrayLayout, SolutionLayout, SolutionTables, TeamLayout, TeamTables
 
 PATHS = 5
 

@@ -21,9 +21,9 @@ from cobre.study.placement import (
     WORKERS_OF_BACKEND,
     Placement,
     WorldRequest,
+    call_on_ranks,
     choose_placement,
     command_placement,
-    run_in,
 )
 from cobre.study.unchecked_config import UncheckedConfig
 
@@ -178,7 +178,7 @@ def report_rank(comm, first, second, emit):
 )
 def test_every_rank_returns_and_only_rank_0_reports(placement, values):
     events = []
-    assert run_in(placement, report_rank, ("a", 2.5), events.append) == values
+    assert call_on_ranks(placement, report_rank, ("a", 2.5), events.append) == values
     assert [(one["name"], one["pair"]) for one in events] == [(f"0 of {placement.size}", ["a", 2.5])]
 
 
@@ -191,6 +191,6 @@ def timeout(comm, emit):
 def test_workers_wait_as_the_environment_requests(monkeypatch):
     monkeypatch.setenv("COBRE_SHM_TIMEOUT_SECS", "17")
     monkeypatch.setenv("COBRE_SHM_NAME", "cobre-of-somebody-else")
-    ((seconds, name),) = run_in(Placement("shm", 1), timeout, (), lambda _: None)
+    ((seconds, name),) = call_on_ranks(Placement("shm", 1), timeout, (), lambda _: None)
     assert float(seconds) == 17
     assert name != "cobre-of-somebody-else"

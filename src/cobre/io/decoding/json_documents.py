@@ -44,11 +44,9 @@ DUPLICATE_KEY = error_code(
 
 MAX_DIGITS = 30
 MAX_DOCUMENT_BYTES = 1 << 26
-
 """Largest JSON file of a case: it takes some 30 times its size in memory. The largest of official decks has 5 MB."""
 
 MIN_SCANNED_CHARACTERS = 1 << 12
-
 """Shorter texts are checked in Python, so that small cases and launchers need no native code for them."""
 
 
@@ -158,10 +156,3 @@ def _collecting(duplicates: list[str]) -> Callable[[list[tuple[str, Any]]], dict
         return built
 
     return build
-
-
-# Limits on the size of numbers in a case.
-
-MAX_NUMBER = 1e20
-
-"""Largest absolute value of a number; HiGHS takes larger ones as infinite."""

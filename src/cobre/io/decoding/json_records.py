@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cobre.io.decoding.json_documents import MAX_NUMBER, Document
+from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.schema_errors import (
     INVALID_DATE,
     NUMBER_OUT_OF_RANGE,
@@ -17,6 +17,7 @@ from cobre.io.decoding.schema_errors import (
     report_schema_errors,
 )
 from cobre.io.findings import Code, Findings
+from cobre.limits import MAX_NUMBER
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 # What every text has in which a leaf may be wrong, and hardly any other: whole parts of ten digits, exponents above

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Table
-from cobre.io.decoding.json_documents import EMPTY_FILE, MAX_NUMBER, report_unreadable
+from cobre.io.decoding.json_documents import EMPTY_FILE, report_unreadable
 from cobre.io.findings import Code, Findings, Layer, about, error_code, warning_code
 from cobre.io.storage.arrow_columns import (
     check_unpacked_size,
@@ -17,6 +17,7 @@ from cobre.io.storage.arrow_columns import (
     system_allocator,
 )
 from cobre.io.storage.confined import check_untrusted
+from cobre.limits import MAX_NUMBER
 from cobre.records import dataclass
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids
 from cobre.errors import CobreError
-from cobre.io.decoding.json_documents import MAX_NUMBER
 from cobre.io.policies.policy_file import PolicyData, PolicyFileError, PolicyMetadata, StageCuts
 from cobre.io.storage.confined import MAX_BYTES, read_untrusted
+from cobre.limits import MAX_NUMBER
 from cobre.records import dataclass
 
 # Reader of FlatBuffers tables, field by field.

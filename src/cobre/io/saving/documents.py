@@ -29,7 +29,6 @@ from cobre.core.setting_types import is_written
 from cobre.core.temporal import Horizon, Stage
 from cobre.io.case_folder.case_schemas import SCHEMAS
 from cobre.io.decoding.format_version import SCHEMA_ADDRESS
-from cobre.io.decoding.json_documents import MAX_NUMBER
 from cobre.io.decoding.parquet_tables import COLUMN_TYPE, MISSING_COLUMN, Column, TableFormat
 from cobre.io.findings import Findings, Layer, error_code
 from cobre.io.input_files.correlation import FILE as CORRELATION_FILE
@@ -37,6 +36,7 @@ from cobre.io.input_files.generic_constraints import BOUNDS, FILE, PAYLOADS
 from cobre.io.input_files.generic_constraints import PARAMETERS_FILE as PARAMETER_FILE
 from cobre.io.input_files.stages import LOAD_FILE, SOURCE_FILE, Factors
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES, production_tables
+from cobre.limits import MAX_NUMBER
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,7 +24,7 @@ from cobre.report.explorer_data import Explorer
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Cell, DataTable, Section, TableColumn
 from cobre.report.simulated import PERCENTILES, QUANTITIES, Fan, SimulationTables, congestion, fan_chart
-from cobre.report.study_record import StudyRecord
+from cobre.report.stored_study import StoredStudy
 from cobre.report.system_map import system_map
 from cobre.runs.labels import NEGLIGIBLE
 from cobre.text import scale_for
@@ -176,7 +176,7 @@ def _generation_chart(simulated: SimulationTables) -> Chart:
     )
 
 
-def _thermals(simulated: SimulationTables, study: StudyRecord) -> DataTable:
+def _thermals(simulated: SimulationTables, study: StoredStudy) -> DataTable:
     rows = simulated.rows("thermals")
     energy = rows.total("generation_mwh").sum(axis=1) / 1000
     money = rows.total("generation_cost").sum(axis=1)
@@ -203,7 +203,7 @@ def _thermals(simulated: SimulationTables, study: StudyRecord) -> DataTable:
     return DataTable("thermals", "Thermal plants", columns, table_rows, note, is_wide=True, entity_kind="thermals")
 
 
-def _deficits(simulated: SimulationTables, study: StudyRecord) -> DataTable:
+def _deficits(simulated: SimulationTables, study: StoredStudy) -> DataTable:
     rows = simulated.rows("buses")
     missing = rows.total("deficit_mwh")
     load = rows.total("load_mwh").sum(axis=1).mean(axis=0)
@@ -262,7 +262,7 @@ LINE_COLUMNS = (
 )
 
 
-def hydro_table(study: StudyRecord, explorer: Explorer) -> DataTable | None:
+def hydro_table(study: StoredStudy, explorer: Explorer) -> DataTable | None:
     """Return a row for each plant, in the order of the case."""
     if "storage" not in explorer.summaries:
         return None
@@ -291,7 +291,7 @@ def hydro_table(study: StudyRecord, explorer: Explorer) -> DataTable | None:
     return DataTable("hydros", "Hydro plants", HYDRO_COLUMNS, rows, note, is_wide=True, entity_kind="hydros")
 
 
-def line_table(study: StudyRecord, explorer: Explorer) -> DataTable | None:
+def line_table(study: StoredStudy, explorer: Explorer) -> DataTable | None:
     """Return a row for each line, in the order of the case."""
     if "line_flow" not in explorer.summaries:
         return None
@@ -329,21 +329,21 @@ def _violation_shares(explorer: Explorer, count: int) -> Floats:
     return np.asarray(np.any(violations, axis=0).mean(axis=0)) if violations else np.zeros(count)
 
 
-def _buses(study: StudyRecord, id_: int) -> Cell:
+def _buses(study: StoredStudy, id_: int) -> Cell:
     buses = study.entity("hydros", id_).get("bus_ids")
     return ", ".join(str(_bus(study, bus)) for bus in buses) if isinstance(buses, list) else None
 
 
-def _bus(study: StudyRecord, id_: object) -> Cell:
+def _bus(study: StoredStudy, id_: object) -> Cell:
     return study.entity_name("buses", id_) if isinstance(id_, int) else None
 
 
-def _downstream_name(study: StudyRecord, id_: int) -> Cell:
+def _downstream_name(study: StoredStudy, id_: int) -> Cell:
     downstream = study.entity("hydros", id_).get("downstream_id")
     return study.entity_name("hydros", downstream) if isinstance(downstream, int) else None
 
 
-def _fullness(study: StudyRecord, id_: int, storage: float | None) -> float | None:
+def _fullness(study: StoredStudy, id_: int, storage: float | None) -> float | None:
     """Return the mean position in the storage range, 0 to 1; None without storage, or if study.json lacks the range."""
     plant = study.entity("hydros", id_)
     low, high = plant.get("min_storage_hm3"), plant.get("max_storage_hm3")

@@ -1,10 +1,9 @@
-"""Energy of water, in a plant and down the cascade, and evaporation as a straight line in the volume.
+"""Energy of water, in a plant and down the cascade.
 
 Energies serve generic constraints (computed parameters) and energy columns of results; the LP does not read them.
 """
 
 import math
-from calendar import monthrange
 from collections.abc import Iterator, Mapping
 
 from cobre.core.arrays import sum_in_order
@@ -12,8 +11,8 @@ from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro, ProductionChoice
 from cobre.core.temporal import Stage
 from cobre.errors import CobreError
-from cobre.records import dataclass
-from cobre.sddp.hydro_models.production_function import ReservoirGeometry, net_head_m, tailrace_m
+from cobre.sddp.hydro_models.production_function import net_head_m, tailrace_m
+from cobre.sddp.hydro_models.reservoir import ReservoirGeometry
 
 # Default share of the useful volume.
 DEFAULT_REFERENCE_SHARE = 0.65
@@ -144,45 +143,3 @@ def _by_hydro_and_stage(table: Table, name: str) -> dict[tuple[int, int], float]
     for *key, value in zip(table["hydro_id"].tolist(), table["stage_id"].tolist(), table[name].tolist(), strict=True):
         first.setdefault((key[0], key[1]), value)
     return {key: value for key, value in first.items() if not math.isnan(value)}
-
-
-# Evaporation as a straight line in the volume.
-
-
-@dataclass(frozen=True, slots=True)
-class EvaporationLine:
-    """Evaporation in m3/s as a line in the stored volume: k0 + kv * volume (hm3)."""
-
-    k0: float
-    kv: float
-
-
-NONE = EvaporationLine(0.0, 0.0)
-
-
-def evaporation_line(hydro: Hydro, geometry: ReservoirGeometry | None, stage: Stage) -> EvaporationLine:
-    """Return the line of a plant in a stage: coefficient and hours are those of the month in which the stage starts.
-
-    One millimetre from one square kilometre is a thousand cubic metres, hence the 3.6 when hours become seconds.
-    """
-    if hydro.evaporation is None or geometry is None:
-        return NONE
-    month = stage.start_date.month - 1
-    seconds_factor = 3.6 * hours_of_month(stage)
-    coefficient_mm = hydro.evaporation.coefficients_mm[month]
-    reference_hm3 = _reference_volume(hydro, month)
-    kv = coefficient_mm * geometry.area_slope_at(reference_hm3) / seconds_factor
-    k0 = coefficient_mm * geometry.area_at(reference_hm3) / seconds_factor - kv * reference_hm3
-    return EvaporationLine(k0, kv)
-
-
-def hours_of_month(stage: Stage) -> float:
-    """Return hours of the month in which a stage starts."""
-    return 24.0 * monthrange(stage.start_date.year, stage.start_date.month)[1]
-
-
-def _reference_volume(hydro: Hydro, month: int) -> float:
-    evaporation = hydro.evaporation
-    if evaporation is not None and evaporation.reference_volumes_hm3 is not None:
-        return evaporation.reference_volumes_hm3[month]
-    return (hydro.reservoir.min_storage_hm3 + hydro.reservoir.max_storage_hm3) / 2.0

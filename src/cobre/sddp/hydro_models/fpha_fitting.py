@@ -22,7 +22,8 @@ from cobre.core.arrays import Floats
 from cobre.core.case import FormatVersion
 from cobre.core.hydro import FphaConfig, Hydro, PlaneReduction
 from cobre.records import dataclass
-from cobre.sddp.hydro_models.production_function import ProductionFunction, ReservoirGeometry
+from cobre.sddp.hydro_models.production_function import ProductionFunction
+from cobre.sddp.hydro_models.reservoir import ReservoirGeometry
 
 # Fewer planes: nearly equal neighbours are replaced by their average.
 #

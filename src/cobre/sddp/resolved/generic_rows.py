@@ -11,13 +11,13 @@ from cobre.core.generic_constraints import Coefficient, GenericConstraint, Param
 from cobre.core.stage_data import GenericRow, GenericTerm
 from cobre.core.temporal import Stage
 from cobre.errors import CobreError
+from cobre.limits import MAX_NUMBER
 from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity
-from cobre.sddp.hydro_models.production_function import geometry_by_hydro
+from cobre.sddp.hydro_models.reservoir import geometry_by_hydro
 from cobre.sddp.resolved.declared import positions_by_id
 
 # Values of the named numbers in generic constraints.
 
-MAX_NUMBER = 1e20  # of a coefficient or bound, as of every number in a file; solvers take more for infinite
 _LARGE_COMPUTED = 1e10  # of a parameter computed from the system; beyond it a number is looked at more closely
 
 

@@ -18,17 +18,11 @@ from cobre.sddp.hydro_models.energy_productivity import (
     EQUIVALENT,
     NoProductivityError,
     ProductivityTable,
-    evaporation_line,
-    hours_of_month,
     reference_volume_hm3,
 )
 from cobre.sddp.hydro_models.fpha_fitting import Fit, fit_production
-from cobre.sddp.hydro_models.production_function import (
-    ProductionFunction,
-    ReservoirGeometry,
-    geometry_by_hydro,
-    tailrace_families,
-)
+from cobre.sddp.hydro_models.production_function import ProductionFunction, tailrace_families
+from cobre.sddp.hydro_models.reservoir import ReservoirGeometry, evaporation_line, geometry_by_hydro, hours_of_month
 from cobre.sddp.resolved.declared import (
     OverrideRows,
     ServiceTimes,

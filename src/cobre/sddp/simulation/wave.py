@@ -14,7 +14,8 @@ from cobre.core.arrays import Floats
 from cobre.io.storage.atomic import on_failure
 from cobre.io.storage.confined import create_file, remove_file
 from cobre.sddp.ranks import WorkSplit, count_sharing_memory, gather_rows
-from cobre.sddp.simulation.spool import JoinedNumbers, Spool, StageExtractor, StoredNumbers
+from cobre.sddp.simulation.spool import JoinedNumbers, Spool, StoredNumbers
+from cobre.sddp.simulation.stage_rows import StageExtractor
 
 # Results of all ranks, stage by stage, for rank 0.
 

@@ -18,14 +18,13 @@ from cobre.core.arrays import Floats, Indices, Ints
 from cobre.core.bounds import UpperBound
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutPool
-from cobre.sddp.iteration_records import Phase
+from cobre.sddp.iteration_records import IterationMeter, Phase
 from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem.problem import Problem
 from cobre.sddp.ranks import WorkSplit, gather_rows
 from cobre.sddp.team import Team
 from cobre.sddp.training.chains import BackwardChains, FirstStageChains
-from cobre.sddp.training.measurements import IterationMeter
 from cobre.sddp.training.risk_draws import RiskDraws
 from cobre.sddp.training.select_cuts import SelectionStates
 from cobre.sddp.training.visited_states import VisitedStates

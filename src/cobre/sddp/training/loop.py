@@ -16,12 +16,11 @@ from cobre.core.confidence import mean_and_std
 from cobre.core.policy_cost import PolicyCost, latest_cost
 from cobre.core.stopping import Stop, StopKind
 from cobre.records import dataclass
-from cobre.sddp.iteration_records import WIDTH, IterationRecord, PhaseTimes, RankLoad, from_vector
+from cobre.sddp.iteration_records import WIDTH, IterationRecord, IterationResult, PhaseTimes, RankLoad, from_vector
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.team import share_bases
 from cobre.sddp.training.context import StateMark, TrainingContext, TrainingState
-from cobre.sddp.training.measurements import IterationResult
 from cobre.sddp.training.passes import (
     add_cuts,
     expected_first_stage_end,
@@ -35,7 +34,7 @@ from cobre.sddp.training.passes import (
 from cobre.sddp.training.policy_cost import BackwardCosts, measure_trial_points
 from cobre.sddp.training.select_cuts import apply_selection
 from cobre.sddp.training.tree_iteration import iterate_tree
-from cobre.sddp.upper_bounds.evaluate import simulated_costs, upper_bounds
+from cobre.sddp.upper_bounds.policy_costs import simulated_costs, upper_bounds
 from cobre.solver.batches import SolveStatistics
 
 # Training callbacks, and interruptions from outside, between two iterations or inside of one.

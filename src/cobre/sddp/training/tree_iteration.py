@@ -12,12 +12,11 @@ import numpy as np
 from cobre._native import average_cuts
 from cobre.core.arrays import Floats, Indices
 from cobre.records import dataclass
-from cobre.sddp.iteration_records import Phase
+from cobre.sddp.iteration_records import IterationResult, Phase
 from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.sddp.problem.scenario_tree import ScenarioTree
 from cobre.sddp.ranks import WorkSplit
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.measurements import IterationResult
 from cobre.sddp.training.passes import lower_bound
 from cobre.sddp.training.select_cuts import apply_selection
 from cobre.solver.batches import Bases, Batch, Chains, Outputs, no_bases

@@ -25,7 +25,7 @@ from cobre.io.storage.stored_json import write_json
 from cobre.policy.object import state_names
 from cobre.runs.files import HYDRO_MODELS, STATES, STOCHASTIC
 from cobre.sddp.hydro_models.fpha_fitting import Fit
-from cobre.sddp.hydro_models.production_function import geometry_by_hydro
+from cobre.sddp.hydro_models.reservoir import geometry_by_hydro
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.resolved.hydro import ProductionResolver
 from cobre.sddp.training.visited_states import VisitedStates

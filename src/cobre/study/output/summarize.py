@@ -9,8 +9,14 @@ from cobre.core.verdict import verdict
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, new_event
 from cobre.runs.summary import RunSummary
-from cobre.sddp.iteration_records import Phase, PhaseStatistics, phases_as_dict, sum_by_phase
-from cobre.sddp.training.measurements import least_traffic, total_traffic
+from cobre.sddp.iteration_records import (
+    Phase,
+    PhaseStatistics,
+    least_traffic,
+    phases_as_dict,
+    sum_by_phase,
+    total_traffic,
+)
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.results import SimulationResult
 from cobre.study.training.train import TrainedStudy

@@ -19,7 +19,7 @@ from cobre.records import dataclass
 from cobre.runs.events import EventListener, new_event
 from cobre.sddp.plugins.user_plugins import NO_PLUGINS, PluginError, Plugins, sampler_for
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.sddp.shared_value import build_once_per_node
+from cobre.sddp.ranks import build_once_per_node
 from cobre.solver.batches import LpSolver
 from cobre.study.arguments import refuse_overrides
 from cobre.study.preparation.fingerprint import (

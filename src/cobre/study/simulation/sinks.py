@@ -17,8 +17,8 @@ from cobre.io.output.growing_tables import ROWS_PER_GROUP, GrowingTables, Segmen
 from cobre.io.storage.allocators import trim_heap
 from cobre.io.storage.arrow_columns import column_of
 from cobre.sddp.simulation.controlled_costs import MAX_VALUES
+from cobre.sddp.simulation.cost_tables import COSTS
 from cobre.sddp.simulation.spool import ScenarioColumns
-from cobre.sddp.simulation.tables import COSTS
 
 if TYPE_CHECKING:
     import pyarrow as pa

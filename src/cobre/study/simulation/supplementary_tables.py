@@ -18,7 +18,7 @@ from cobre.core.stage_data import StageData
 from cobre.core.temporal import Stage
 from cobre.io.storage.arrow_columns import column_of, table_of
 from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity, NoProductivityError
-from cobre.sddp.hydro_models.production_function import geometry_by_hydro
+from cobre.sddp.hydro_models.reservoir import geometry_by_hydro
 from cobre.sddp.problem.problem import PreparedStudy
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from cobre.runs.events import EventListener, new_event
 from cobre.runs.trained_case import TrainedCase, case_of_run, changes_since
 from cobre.sddp.iteration_records import IterationRecord
 from cobre.sddp.problem.problem import PreparedStudy
-from cobre.sddp.ranks import count_sharing_memory
-from cobre.sddp.shared_value import build_once_per_node
+from cobre.sddp.ranks import build_once_per_node, count_sharing_memory
 from cobre.sddp.training.context import TrainingContext
 from cobre.study.preparation.on_ranks import ReadyStudy
 from cobre.study.requests import TrainingRequest

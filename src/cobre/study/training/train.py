@@ -42,7 +42,7 @@ from cobre.sddp.training.loop import (
 )
 from cobre.sddp.training.risk_draws import RiskDraws
 from cobre.sddp.training.visited_states import VisitedStates
-from cobre.sddp.upper_bounds.final_cost import final_policy_cost
+from cobre.sddp.upper_bounds.policy_costs import final_policy_cost
 from cobre.solver.batches import LpSolver, no_bases
 from cobre.study.preparation.on_ranks import ReadyStudy, prepare_on_ranks
 from cobre.study.requests import DEFAULT_TRAINING, CaseRequest, TrainingRequest
@@ -243,7 +243,8 @@ def _train_from(
         session = _TrainingSession(ready, context, history, stop, replies, emit)
         with _open_checkpoints(comm, ready, request, emit, len(history)) as on_checkpoint, cleanup(context.team.close):
             outcome = session.run(on_checkpoint)
-            cost = final_policy_cost(context, outcome)
+            was_interrupted = outcome.is_dropped or outcome.stop.kind.is_interruption
+            cost = final_policy_cost(context, outcome.history, was_interrupted=was_interrupted)
     wall_s = time.monotonic() - began
     new_iterations = outcome.history[len(history) :]
     return TrainedStudy(

@@ -86,7 +86,7 @@ def test_study_loads_neither_pandas_nor_the_compute_functions(tmp_path, workers)
     program = (
         "import sys\n"
         "from cobre.study.requests import CaseRequest, RunRequest, with_iterations\n"
-        "from cobre.study.placement import WorldRequest, choose_placement, run_in\n"
+        "from cobre.study.placement import WorldRequest, choose_placement, call_on_ranks\n"
         "from pathlib import Path\n"
         "def run(comm, request, emit):\n"
         "    from cobre.study.run import run_study\n"
@@ -94,7 +94,7 @@ def test_study_loads_neither_pandas_nor_the_compute_functions(tmp_path, workers)
         "    return sorted({'pandas', 'pyarrow.compute', 'pyarrow.dataset', 'matplotlib'} & set(sys.modules))\n"
         "case = CaseRequest(Path(sys.argv[1]), with_iterations(None, 2), 1)\n"
         "placement = choose_placement(WorldRequest('auto', int(sys.argv[3])))\n"
-        "print(run_in(placement, run, (RunRequest(case, Path(sys.argv[2])),), lambda event: None))\n"
+        "print(call_on_ranks(placement, run, (RunRequest(case, Path(sys.argv[2])),), lambda event: None))\n"
     )
     command = [sys.executable, "-c", program, EXAMPLE, tmp_path / "output", str(workers)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)

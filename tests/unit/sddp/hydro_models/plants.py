@@ -14,7 +14,7 @@ from cobre.core.hydro import (
     Tailrace,
     UnitGroup,
 )
-from cobre.sddp.hydro_models.production_function import ReservoirGeometry
+from cobre.sddp.hydro_models.reservoir import ReservoirGeometry
 
 GEOMETRY = ReservoirGeometry(
     np.array([0.0, 50.0, 120.0, 200.0]), np.array([300.0, 320.0, 338.0, 350.0]), np.array([1.0, 1.5, 1.8, 2.0])

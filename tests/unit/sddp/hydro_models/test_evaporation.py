@@ -9,8 +9,7 @@ from plants import HYDRO
 
 from cobre.core.hydro import Evaporation, Reservoir
 from cobre.core.temporal import Block, Stage
-from cobre.sddp.hydro_models.energy_productivity import evaporation_line
-from cobre.sddp.hydro_models.production_function import ReservoirGeometry
+from cobre.sddp.hydro_models.reservoir import ReservoirGeometry, evaporation_line
 
 GEOMETRY = ReservoirGeometry(np.array([0.0, 100.0, 200.0]), np.zeros(3), np.array([0.5, 1.0, 2.5]))
 LAKE = replace(HYDRO, reservoir=Reservoir(20.0, 120.0), evaporation=Evaporation(tuple(range(100, 112))))

@@ -8,7 +8,8 @@ from plants import GEOMETRY, HYDRO
 
 from cobre.core.hydro import FittingWindow, FphaConfig, HydraulicLosses, Tailrace, TailracePoint
 from cobre.sddp.hydro_models.fpha_fitting import fit_production
-from cobre.sddp.hydro_models.production_function import ProductionFunction, ReservoirGeometry
+from cobre.sddp.hydro_models.production_function import ProductionFunction
+from cobre.sddp.hydro_models.reservoir import ReservoirGeometry
 
 COMPUTED = FphaConfig("computed")
 POINTS = tuple(TailracePoint(*point) for point in ((0.0, 250.0), (40.0, 252.0), (90.0, 257.0)))

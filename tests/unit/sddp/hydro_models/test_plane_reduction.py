@@ -8,7 +8,8 @@ from plants import HYDRO
 
 from cobre.core.hydro import FphaConfig, HydraulicLosses, PlaneReduction, Tailrace
 from cobre.sddp.hydro_models.fpha_fitting import Region, angle_deg, distance_pct, fit_production, reduce_planes
-from cobre.sddp.hydro_models.production_function import ProductionFunction, ReservoirGeometry
+from cobre.sddp.hydro_models.production_function import ProductionFunction
+from cobre.sddp.hydro_models.reservoir import ReservoirGeometry
 
 VOLUMES = np.array([0.0, 50.0, 100.0, 150.0, 200.0])
 GEOMETRY = ReservoirGeometry(VOLUMES, 20.0 + 60.0 * np.sqrt(VOLUMES / 200.0), 1.0 + VOLUMES / 100.0)

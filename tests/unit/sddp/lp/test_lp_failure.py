@@ -10,7 +10,7 @@ from small_cases import SmallCase, hydro, thermal
 
 from cobre.sddp.iteration_records import Phase
 from cobre.sddp.lp.failure import EntityNames, FailedSolve, StageFailedError, StartingBasis
-from cobre.sddp.simulation.simulate import PolicySimulator
+from cobre.sddp.simulation.policy_simulation import PolicySimulator
 from cobre.sddp.training.loop import iterate
 from cobre.solver.batches import Chains, Outputs, Realisations, no_bases
 

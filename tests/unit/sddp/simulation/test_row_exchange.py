@@ -7,7 +7,7 @@ from systems_water import random_inflows
 from test_simulations import fingerprint
 
 from cobre.comm import launch
-from cobre.sddp.simulation.simulate import stage_extractors
+from cobre.sddp.simulation.policy_simulation import stage_extractors
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.sddp.simulation.wave import Waves
 

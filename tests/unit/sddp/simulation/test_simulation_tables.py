@@ -10,7 +10,7 @@ from systems_network import RULES, all_entity_kinds, rule
 from systems_water import THERMALS, cascade
 
 from cobre.core.case import ABSENT_ID
-from cobre.sddp.simulation.tables import COMPONENTS
+from cobre.sddp.simulation.cost_tables import COMPONENTS
 
 HOURS = 730.0
 

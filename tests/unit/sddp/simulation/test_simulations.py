@@ -11,7 +11,7 @@ from systems_water import cascade, random_inflows
 from cobre.comm import RegionClosedError, launch
 from cobre.sddp.cut_pool import CutPool
 from cobre.sddp.lp.failure import StageFailedError
-from cobre.sddp.simulation.simulate import SimulationOutcome
+from cobre.sddp.simulation.policy_simulation import SimulationOutcome
 
 SCENARIOS = 11
 

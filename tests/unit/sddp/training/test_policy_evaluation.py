@@ -9,10 +9,10 @@ from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.launch import run
 from cobre.sddp.plugins.interfaces import EVALUATION_BIT
-from cobre.sddp.simulation.simulate import PolicySimulator
+from cobre.sddp.simulation.policy_simulation import PolicySimulator
 from cobre.sddp.team import Team
 from cobre.sddp.training.loop import iterate
-from cobre.sddp.upper_bounds.evaluate import evaluate_policy
+from cobre.sddp.upper_bounds.policy_costs import evaluate_policy
 from cobre.solver.batches import PathOutputs
 
 FRESH = {
@@ -43,7 +43,7 @@ def test_costs_equal_simulation_through_same_openings(folder, monkeypatch):
     """A simulation, with its own LP starts, meets the same cost in every path."""
     context = context_of(folder)
     iterated(context, 4)
-    monkeypatch.setattr("cobre.sddp.simulation.simulate.SIMULATION_ITERATION", 4 | EVALUATION_BIT)
+    monkeypatch.setattr("cobre.sddp.simulation.policy_simulation.SIMULATION_ITERATION", 4 | EVALUATION_BIT)
     simulator = PolicySimulator(context.problem, context.solver, context.pool, context.sampler, None)
     expected = np.zeros(9)
     for step in simulator.simulate(range(9), simulator.starting_bases(), PathOutputs(), Team.alone(0)):

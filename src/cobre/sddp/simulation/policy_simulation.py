@@ -24,16 +24,15 @@ from cobre.sddp.simulation.spool import (
     JoinedNumbers,
     ScenarioColumns,
     Sink,
-    StageExtractor,
     StoredNumbers,
-    TableLayout,
     scenarios_per_chunk,
     scenarios_per_wave,
-    table_layouts,
 )
+from cobre.sddp.simulation.stage_rows import StageExtractor, TableLayout, table_layouts
 from cobre.sddp.simulation.tables import EntityIds, StageOutcome
 from cobre.sddp.simulation.wave import Wave, Waves
-from cobre.sddp.team import Team, claim_units
+from cobre.sddp.team import Team
+from cobre.sddp.team_tables import claim_units
 from cobre.solver.batches import (
     Bases,
     CutRows,

@@ -10,7 +10,7 @@ from cobre.runs.labels import KINDS_BY_ID
 from cobre.text import singular
 
 
-class StudyRecord:
+class StoredStudy:
     """The content of study.json; without the file, ids are shown instead of names and dates."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from cobre.sddp.problem.boundary import BoundaryCutPool
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.sddp.ranks import WorkSplit, gather_rows
 from cobre.sddp.simulation.controlled_costs import controlled_costs, controlled_mean, is_sharper
-from cobre.sddp.simulation.simulate import PolicySimulator, SimulationOutcome, SimulationOutput, simulate
+from cobre.sddp.simulation.policy_simulation import PolicySimulator, SimulationOutcome, SimulationOutput, simulate
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.solver.batches import SolveStatistics
 from cobre.stochastic.random.seeds import PATH_BASE, uniform_draws
