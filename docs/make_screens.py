@@ -17,8 +17,8 @@ from typing import Any
 from rich.console import Console
 
 from cobre.cli.run_table import run_table
+from cobre.core.file_names import EVENT_FILE
 from cobre.runs.events import read_events
-from cobre.runs.files import EVENT_FILE
 from cobre.runs.view import RunView
 from cobre.tui.app import WatchApp
 

@@ -6,8 +6,9 @@ from typing import Any
 from docstrings import introduction
 from record_tables import Style, is_list, records, table, words
 
+from cobre.core.file_names import ENERGY_PRODUCTIVITY_FILE
 from cobre.io.case_folder.case_files import MOVED, REQUIRED_JSON
-from cobre.io.decoding.format_version import FEATURES, INTEGRATED_COLUMN, PRODUCTIVITY_TABLE
+from cobre.io.decoding.format_version import FEATURES, INTEGRATED_COLUMN
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.input_files import correlation, entities, stages
 from cobre.io.input_files.constraint_expressions import VARIABLES
@@ -79,7 +80,7 @@ Schemas of `cobre.schema.export` have the same list: fields of one format carry 
 |---|---|---|---|
 """
 OF_FORMATS = f"""
-In format 0.19, `{PRODUCTIVITY_TABLE}` must have the column `{INTEGRATED_COLUMN}`, and
+In format 0.19, `{ENERGY_PRODUCTIVITY_FILE}` must have the column `{INTEGRATED_COLUMN}`, and
 `penalty_basis` is required where a slack is enabled. The same fields mean or default to something else:
 
 | | 0.18 | 0.19 |

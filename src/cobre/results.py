@@ -6,8 +6,8 @@ A missing directory or file raises FileNotFoundError; an incomplete one raises `
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cobre.core.file_names import CONVERGENCE_FILE, EVENT_FILE, SIMULATION, STOCHASTIC, TRAINING
 from cobre.errors import OutputError
-from cobre.runs.files import CONVERGENCE_FILE, EVENT_FILE, SIMULATION, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,7 @@ from cobre.bridge.archive import unpacked_deck
 from cobre.bridge.environment import BRIDGE_0_18, BRIDGE_0_19, Bridge, DeckNotConvertedError, clean_environment
 from cobre.bridge.gas_repairs import begins_with_last_week
 from cobre.bridge.repairs import Model, Repair, find_repairs, offer
-from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
+from cobre.core.file_names import CONDITIONS_FILE, CONFIG_FILE, PENALTIES_FILE, POST_STUDY_FILE, STAGES_FILE
 from cobre.io.case_folder.case_files import CONVERSION_MANIFEST
 from cobre.io.storage.atomic import WriteError, as_write_error, new_directory, scratch_directory
 from cobre.io.storage.confined import move_file, no_links_below, remove_tree
@@ -32,9 +32,9 @@ CASE_PARTS = (
     CONFIG_FILE,
     "constraints",
     CONVERSION_MANIFEST,
-    "initial_conditions.json",
-    "penalties.json",
-    "post_study_stages.json",
+    CONDITIONS_FILE,
+    PENALTIES_FILE,
+    POST_STUDY_FILE,
     "scenarios",
     STAGES_FILE,
     "system",

@@ -18,6 +18,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from cobre.core.file_names import CONDITIONS_FILE, POST_STUDY_FILE, STAGES_FILE
 from cobre.records import dataclass
 
 # Files of decks: text in fixed columns, in Latin-1, under names whose case differs between publications.
@@ -175,7 +176,7 @@ class LateGasStages:
 
     def finish(self, case: Path) -> None:
         """Apply the records to the case: bounds and orders after the horizon."""
-        post = case / "post_study_stages.json"
+        post = case / POST_STUDY_FILE
         late = {record.plant for record in self.plan.late_records}
         plants = {id_: plant for id_, plant in self.plan.ids(case).items() if plant in late}
         if not plants or not post.exists():
@@ -187,7 +188,7 @@ class LateGasStages:
                 begin = date.fromisoformat(content["stages"][row["post_study_stage_index"]]["start_date"])
                 row.update(self._limits(plants[row["thermal_id"]], begin, horizon_end))
         write_json(post, content)
-        self._restore_orders(case / "initial_conditions.json", plants, horizon_end)
+        self._restore_orders(case / CONDITIONS_FILE, plants, horizon_end)
 
     def _restore_orders(self, path: Path, plants: Mapping[int, int], horizon_end: date) -> None:
         """Undo the limits of the last stage: an order after the horizon is within the limits of its own month."""
@@ -230,7 +231,7 @@ class LastStageOrders:
 
     def finish(self, case: Path) -> None:
         """Add the orders that are missing: means over the weeks that begin in a stage, within the plant's limits."""
-        path = case / "initial_conditions.json"
+        path = case / CONDITIONS_FILE
         content = read_json(path)
         windows = content.setdefault("past_anticipated_commitments", [])
         present = {(window["thermal_id"], window["start_date"]) for window in windows}
@@ -305,7 +306,7 @@ def _stages_with_orders(plan: GasPlan) -> int:
 
 def _spans(case: Path) -> list[tuple[date, date]]:
     """Return the first day of each stage of a case, and the day after its last one."""
-    stages = read_json(case / "stages.json")["stages"]
+    stages = read_json(case / STAGES_FILE)["stages"]
     return [(date.fromisoformat(stage["start_date"]), date.fromisoformat(stage["end_date"])) for stage in stages]
 
 

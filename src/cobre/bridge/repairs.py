@@ -38,6 +38,7 @@ from cobre.bridge.gas_repairs import (
     read_lines,
     write_lines,
 )
+from cobre.core.file_names import STAGES_FILE
 from cobre.records import dataclass
 
 Model = Literal["newave", "decomp"]
@@ -148,7 +149,7 @@ class FrequencyLimits:
 
     def finish(self, case: Path) -> None:
         """Limit the groups in the case: the lowest frequency is the first group, as the bridges number them."""
-        stages = read_json(case / "stages.json")["stages"]
+        stages = read_json(case / STAGES_FILE)["stages"]
         hydros = {hydro["name"].strip(): hydro for hydro in read_json(case / "system" / "hydros.json")["hydros"]}
         table = pq.ParquetFile(case / GROUP_BOUNDS).read()
         rows = table.to_pylist()

@@ -13,9 +13,9 @@ from cobre.cli.error_reporting import DIFFERENT, ExitCode, fail, report_errors
 from cobre.cli.setting_options import CASE, FiniteRange, IntegerRange, OutputPath, RunPath, world_options
 from cobre.cli.standard_streams import echo, echo_json
 from cobre.core.bounds import DEFAULT_CONFIDENCE, DEFAULT_MAX_NODES, DEFAULT_PATHS, BoundMethod, BoundMethodName
+from cobre.core.file_names import POLICY
 from cobre.errors import install_command
 from cobre.limits import MAX_COUNT
-from cobre.runs.files import POLICY
 from cobre.text import counted
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _requires_live_view() -> Iterator[None]:
 
 def _print_once(folder: Path, follower: "EventFollower") -> None:
     """Print the current state of a run as plain text."""
-    from cobre.runs.files import EVENT_FILE
+    from cobre.core.file_names import EVENT_FILE
     from cobre.runs.view import view_of
 
     with _requires_live_view():

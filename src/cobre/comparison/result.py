@@ -19,12 +19,12 @@ from cobre.comparison.measures import (
     unit_of,
 )
 from cobre.comparison.runs import ComparedRun, NotComparableError
+from cobre.core.file_names import MANIFEST_FILE, SIMULATION
 from cobre.io.output import ResultsError
 from cobre.io.storage.stored_json import json_value
 from cobre.records import dataclass
 from cobre.runs.bit_comparison import Comparison, compare_runs
 from cobre.runs.content import IncompleteRunError
-from cobre.runs.files import MANIFEST_FILE, SIMULATION
 from cobre.runs.labels import NEGLIGIBLE
 
 if TYPE_CHECKING:

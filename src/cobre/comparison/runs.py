@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cobre.core.file_names import SIMULATION, STUDY_FILE, SUMMARY_FILE
 from cobre.errors import CobreError
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.results import Columns, RowsInMemory, RowSource, StoredRows, scenario_rows, table_file
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
 from cobre.report.stored_study import StoredStudy
-from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE
 
 if TYPE_CHECKING:
     from cobre.study.results import SimulationResult

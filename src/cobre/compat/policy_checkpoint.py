@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cobre.compat.stored_results import instant
+from cobre.core.file_names import CONVERGENCE, CONVERGENCE_FILE, POLICY_FILE, TRAINING
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids, kind_of
 from cobre.errors import ValidationError
@@ -27,7 +28,6 @@ from cobre.io.policies.policy_file import (
 from cobre.io.storage.atomic import check_writable
 from cobre.records import dataclass
 from cobre.runs.content import iteration_limit, stored_study
-from cobre.runs.files import CONVERGENCE, CONVERGENCE_FILE, POLICY_FILE, TRAINING
 
 Plain = Mapping[str, Any]
 

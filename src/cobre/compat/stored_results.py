@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.compat.simulation_columns import needed_for, with_known_columns
+from cobre.core.file_names import CONVERGENCE, SIMULATION, TRAINING
 from cobre.core.stopping import StopKind
 from cobre.io.output.results import read_results
 from cobre.runs.content import iteration_limit, logged_run, stored_study
 from cobre.runs.events import Event
-from cobre.runs.files import CONVERGENCE, SIMULATION, TRAINING
 from cobre.runs.view import RunView
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from cobre.comm import Backend, BackendConfig
 from cobre.compat.model_report import hydro_models_summary, model_report, provenance_report, stochastic_summary
 from cobre.core.case import Case
+from cobre.core.file_names import EVENT_FILE, OUTPUT, SIMULATION, SUMMARY_FILE
 from cobre.core.stopping import StoppingRule
 from cobre.core.system_overview import System, system_of
 from cobre.errors import SimulationError, SolverError, ValidationError
@@ -19,7 +20,6 @@ from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, load_policy
 from cobre.records import dataclass
 from cobre.runs.events import EventListener, EventLog, no_events
-from cobre.runs.files import EVENT_FILE, OUTPUT, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure
 from cobre.sddp.plugins.user_plugins import NO_PLUGINS, Plugins, checked_plugins

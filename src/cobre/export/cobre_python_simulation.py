@@ -13,6 +13,7 @@ from cobre.compat.model_report import hydro_models_summary, provenance_report
 from cobre.compat.simulation_columns import StageFacts, known_table, lagged_inflows, with_nodes
 from cobre.compat.stored_results import convergence_with_times, simulation_facts
 from cobre.core.case import System
+from cobre.core.file_names import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, SIMULATION, STOCHASTIC
 from cobre.export.cobre_python_columns import (
     COLUMNS,
     DICTIONARY_NAMES,
@@ -27,7 +28,6 @@ from cobre.export.cobre_python_columns import (
 from cobre.export.files import spreadsheet_text
 from cobre.export.run_tables import ExportError, RunSource
 from cobre.io.output.results import read_manifest, read_results, table_file
-from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, SIMULATION, STOCHASTIC
 from cobre.runs.labels import unit_of_column
 from cobre.sddp.problem.problem import PreparedStudy
 from cobre.study.simulation.supplementary_tables import (

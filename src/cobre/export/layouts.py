@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from cobre.compat.stored_results import convergence_with_times
+from cobre.core.file_names import POLICY, POLICY_FILE
 from cobre.export.cobre_python_columns import LAYOUT_0_18, LAYOUT_0_19, Program
 from cobre.export.cobre_python_policy import Producer, Seasons, write_policy_files
 from cobre.export.cobre_python_simulation import copy_exports, write_simulation, write_training
@@ -17,7 +18,6 @@ from cobre.io.policies.policy_file import read_policy
 from cobre.io.storage.atomic import new_directory
 from cobre.io.storage.confined import UntrustedFileError
 from cobre.records import dataclass
-from cobre.runs.files import POLICY, POLICY_FILE
 from cobre.sddp.problem.problem import PreparedStudy
 
 __all__ = ["FORMATS", "LAYOUTS", "ExportError", "default_target", "export_run"]

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.compat.stored_results import training_facts
 from cobre.core.case import Case
-from cobre.core.file_names import CONFIG_FILE
+from cobre.core.file_names import CONFIG_FILE, MANIFEST_FILE, SIMULATION, TRAINING
 from cobre.errors import CobreError
 from cobre.io.case import load_case
 from cobre.io.output.results import RowsInMemory, RowSource, StoredRows, read_manifest, table_file
 from cobre.records import dataclass
 from cobre.runs.content import logged_run, stored_study
-from cobre.runs.files import MANIFEST_FILE, SIMULATION, TRAINING
 from cobre.runs.trained_case import case_of_run
 from cobre.runs.view import RunView
 from cobre.sddp.problem.problem import PreparedStudy

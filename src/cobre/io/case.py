@@ -14,7 +14,26 @@ from cobre.core.entities import (
     NonControllablePenalties,
     Penalties,
 )
-from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
+from cobre.core.file_names import (
+    BUSES_FILE,
+    CONDITIONS_FILE,
+    CONFIG_FILE,
+    CONSTRAINTS_FILE,
+    CONTRACTS_FILE,
+    CORRELATION_FILE,
+    HYDROS_FILE,
+    LINES_FILE,
+    LOAD_FACTORS_FILE,
+    PARAMETERS_FILE,
+    PENALTIES_FILE,
+    POST_STUDY_FILE,
+    PRODUCTION_FILE,
+    SOURCE_FACTORS_FILE,
+    SOURCES_FILE,
+    STAGES_FILE,
+    STATIONS_FILE,
+    THERMALS_FILE,
+)
 from cobre.core.preparation_steps import PreparationStep, StepReporter, no_report
 from cobre.core.stopping import IterationLimit
 from cobre.core.temporal import Horizon, PolicyGraph
@@ -45,14 +64,7 @@ from cobre.io.input_files.entities import (
 )
 from cobre.io.input_files.generic_constraints import BOUNDS, read_generic_constraints
 from cobre.io.input_files.production_models import read_production_models
-from cobre.io.input_files.stages import (
-    LOAD_FILE,
-    SOURCE_FILE,
-    read_load_factors,
-    read_post_study_stages,
-    read_source_factors,
-    read_stages,
-)
+from cobre.io.input_files.stages import read_load_factors, read_post_study_stages, read_source_factors, read_stages
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES, production_tables
 from cobre.io.validation import check_case
 
@@ -184,21 +196,21 @@ def decode_case(
         if file != CONFIG_FILE:  # read_config includes its overrides
             refuse_other_format(case_format, document, findings)
     horizon = read_stages(documents[STAGES_FILE], findings)
-    initial_conditions = read_initial_conditions(documents["initial_conditions.json"], findings)
-    penalties = read_penalties(documents["penalties.json"], findings)
+    initial_conditions = read_initial_conditions(documents[CONDITIONS_FILE], findings)
+    penalties = read_penalties(documents[PENALTIES_FILE], findings)
     system = _read_system(documents, findings)
     tables = {field: table(form) for field, form in production_tables(case_format.version).items()}
-    production = read_production_models(documents["system/hydro_production_models.json"], tables, findings)
+    production = read_production_models(documents[PRODUCTION_FILE], tables, findings)
     scenarios = _read_scenarios(documents, {field: table(form) for field, form in SCENARIO_TABLES.items()}, findings)
     overriding = {field: table(form) for field, form in OVERRIDE_TABLES.items()}
     generic_constraints = read_generic_constraints(
-        documents["constraints/generic_constraints.json"],
-        documents["constraints/generic_parameters.json"],
+        documents[CONSTRAINTS_FILE],
+        documents[PARAMETERS_FILE],
         table(BOUNDS),
         findings,
         case_format,
     )
-    post_study = read_post_study_stages(documents["post_study_stages.json"], findings)
+    post_study = read_post_study_stages(documents[POST_STUDY_FILE], findings)
     drop_errors_of_other_format(case_format, findings, start)
     return Case(
         name=name,
@@ -218,22 +230,20 @@ def decode_case(
 
 def _read_system(documents: Documents, findings: Findings) -> System:
     return System(
-        buses=read_buses(documents["system/buses.json"], findings),
-        lines=read_lines(documents["system/lines.json"], findings),
-        hydros=read_hydros(documents["system/hydros.json"], findings),
-        thermals=read_thermals(documents["system/thermals.json"], findings),
-        non_controllable_sources=read_non_controllable_sources(
-            documents["system/non_controllable_sources.json"], findings
-        ),
-        pumping_stations=read_pumping_stations(documents["system/pumping_stations.json"], findings),
-        energy_contracts=read_energy_contracts(documents["system/energy_contracts.json"], findings),
+        buses=read_buses(documents[BUSES_FILE], findings),
+        lines=read_lines(documents[LINES_FILE], findings),
+        hydros=read_hydros(documents[HYDROS_FILE], findings),
+        thermals=read_thermals(documents[THERMALS_FILE], findings),
+        non_controllable_sources=read_non_controllable_sources(documents[SOURCES_FILE], findings),
+        pumping_stations=read_pumping_stations(documents[STATIONS_FILE], findings),
+        energy_contracts=read_energy_contracts(documents[CONTRACTS_FILE], findings),
     )
 
 
 def _read_scenarios(documents: Documents, tables: Mapping[str, Table | None], findings: Findings) -> ScenarioTables:
     return ScenarioTables(
         **tables,
-        correlation=read_correlation(documents["scenarios/correlation.json"], findings),
-        load_factors=read_load_factors(documents[LOAD_FILE], findings),
-        non_controllable_factors=read_source_factors(documents[SOURCE_FILE], findings),
+        correlation=read_correlation(documents[CORRELATION_FILE], findings),
+        load_factors=read_load_factors(documents[LOAD_FACTORS_FILE], findings),
+        non_controllable_factors=read_source_factors(documents[SOURCE_FACTORS_FILE], findings),
     )

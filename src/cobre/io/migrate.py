@@ -7,16 +7,19 @@ from pathlib import Path
 
 from cobre.core.case import Case
 from cobre.core.config import CutSelectionConfig, DominationSelection, DynamicSelection, Level1Selection
-from cobre.core.file_names import CONFIG_FILE
+from cobre.core.file_names import (
+    CONFIG_FILE,
+    CONSTRAINTS_FILE,
+    ENERGY_PRODUCTIVITY_FILE,
+    HYDROS_FILE,
+    PRODUCTION_FILE,
+)
 from cobre.core.hydro import Hydro, HydroProduction, ProductionChoice, ProductionModels
 from cobre.io.case import load_case_with_findings
 from cobre.io.findings import Finding, lines_of
 from cobre.io.saving.case_writer import save_case
 from cobre.records import dataclass
 
-HYDROS, MODELS = "system/hydros.json", "system/hydro_production_models.json"
-PRODUCTIVITY = "system/hydro_energy_productivity.parquet"
-CONSTRAINTS = "constraints/generic_constraints.json"
 EQUIVALENT, INTEGRATED = "equivalent_productivity_mw_per_m3s", "integrated_equivalent_productivity_mw_per_m3s"
 
 
@@ -126,21 +129,21 @@ def _note_effects(case: Case, notes: Notes) -> None:
         text = f"`{method}` keeps negative inflows, also as lags, and the LP corrects them"
         notes.now_effective(CONFIG_FILE, text)
     if any(constraint.slack_enabled for constraint in case.generic_constraints.constraints):
-        notes.converted(CONSTRAINTS, 'penalties of slacks have the basis "per_hour", as before')
+        notes.converted(CONSTRAINTS_FILE, 'penalties of slacks have the basis "per_hour", as before')
     choices = [choice for plant in case.production.by_hydro.values() for choice in _choices(plant)]
     if any(choice.fpha_config is not None and choice.fpha_config.source == "computed" for choice in choices):
-        notes.now_effective(MODELS, "computed planes depend on spillage by another rule")
+        notes.now_effective(PRODUCTION_FILE, "computed planes depend on spillage by another rule")
     late = [hydro.id for hydro in case.system.hydros if hydro.entry_stage_id or hydro.exit_stage_id is not None]
     if late:
         ids = ", ".join(map(str, late))
         text = f"minimums of plants that enter or leave (hydro {ids}) are charged for out of service, too"
-        notes.now_effective(HYDROS, text)
+        notes.now_effective(HYDROS_FILE, text)
 
 
 def _hydro(hydro: Hydro, notes: Notes) -> Hydro:
     if hydro.generation.model != "linearized_head":
         return hydro
-    notes.converted(HYDROS, f"hydro {hydro.id}: the model linearized_head became constant_productivity, as before")
+    notes.converted(HYDROS_FILE, f"hydro {hydro.id}: the model linearized_head became constant_productivity, as before")
     return replace(hydro, generation=replace(hydro.generation, model="constant_productivity"))
 
 
@@ -149,7 +152,9 @@ def _production(models: ProductionModels, notes: Notes) -> ProductionModels:
     table = models.energy_productivity
     if table is not None and INTEGRATED not in table:
         table = {**table, INTEGRATED: table[EQUIVALENT].copy()}
-        notes.converted(PRODUCTIVITY, f"{INTEGRATED} has the values of {EQUIVALENT}, which had both meanings")
+        notes.converted(
+            ENERGY_PRODUCTIVITY_FILE, f"{INTEGRATED} has the values of {EQUIVALENT}, which had both meanings"
+        )
     return replace(models, by_hydro=plants, energy_productivity=table)
 
 
@@ -160,7 +165,9 @@ def _choices(plant: HydroProduction) -> list[ProductionChoice]:
 def _plant(plant: HydroProduction, notes: Notes) -> HydroProduction:
     choices = [*_choices(plant), *([] if plant.default is None else [plant.default])]
     if any(choice.model == "linearized_head" for choice in choices):
-        notes.converted(MODELS, f"hydro {plant.hydro_id}: linearized_head became constant_productivity, as before")
+        notes.converted(
+            PRODUCTION_FILE, f"hydro {plant.hydro_id}: linearized_head became constant_productivity, as before"
+        )
     return replace(
         plant,
         stage_ranges=tuple(replace(part, choice=_choice(part.choice)) for part in plant.stage_ranges),

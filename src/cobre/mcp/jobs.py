@@ -15,13 +15,14 @@ from typing import Any, BinaryIO
 
 from cobre.comm.cores import usable_cores
 from cobre.comm.launch import interpreter_flags, new_process_environment
+from cobre.core.file_names import LOCK_FILE, LOG_FILE, OUTPUT, SUMMARY_FILE
 from cobre.errors import CobreError
 from cobre.io.storage.atomic import as_write_error
 from cobre.io.storage.confined import make_folder, no_links_below, open_own, open_untrusted, read_untrusted, remove_file
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
 from cobre.runs.events import Event, EventFollower
-from cobre.runs.files import LOCK_FILE, LOG_FILE, OUTPUT, SUMMARY_FILE, is_run_folder
+from cobre.runs.files import is_run_folder
 from cobre.runs.run_state import is_in_use
 from cobre.runs.trained_case import changed_case
 from cobre.runs.view import RunView, view_of

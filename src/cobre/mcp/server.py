@@ -14,6 +14,15 @@ from mcp.types import CallToolResult, Resource, TextContent, ToolAnnotations
 
 from cobre import __version__
 from cobre.comm import BackendError, CommError
+from cobre.core.file_names import (
+    CONVERGENCE,
+    CONVERGENCE_FILE,
+    EVENT_FILE,
+    REPORT_FILE,
+    STUDY_FILE,
+    SUMMARY_FILE,
+    TRAINING,
+)
 from cobre.errors import CobreError, error_details
 from cobre.io.storage.confined import MAX_BYTES, read_untrusted
 from cobre.mcp.jobs import MAX_STUDIES, Jobs
@@ -21,7 +30,6 @@ from cobre.mcp.roots import RefusedPathError, Roots, find_cases_and_runs
 from cobre.mcp.tools import Tools
 from cobre.records import dataclass
 from cobre.runs.events import NothingToFollowError
-from cobre.runs.files import CONVERGENCE, CONVERGENCE_FILE, EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE, TRAINING
 
 # Results as resources: cobre://runs/FOLDER/RUN/FILE.
 

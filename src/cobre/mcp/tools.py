@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from cobre.core.bounds import DEFAULT_PATHS, BoundMethodName
+from cobre.core.file_names import OUTPUT
 from cobre.mcp.jobs import JobError, Jobs, StudyRequest, cobre_command, job_environment, study_result, study_status
 from cobre.mcp.roots import (
     CaseChange,
@@ -21,7 +22,6 @@ from cobre.mcp.roots import (
     check_case_paths,
     find_cases_and_runs,
 )
-from cobre.runs.files import OUTPUT
 from cobre.runs.run_state import is_in_use
 from cobre.runs.trained_case import case_of_run
 from cobre.study.placement import WorldRequest

@@ -9,6 +9,7 @@ from string import Template
 from typing import Any
 
 from cobre import __version__
+from cobre.core.file_names import REPORT_FILE
 from cobre.io.storage.atomic import WriteError, write_file
 from cobre.report.explorer_data import Explorer
 from cobre.report.run_folder import MALFORMED_DATA, ReportError, ReportNotWrittenError, RunFolder, read_run
@@ -17,7 +18,6 @@ from cobre.report.sections import overview
 from cobre.report.sections.convergence import convergence, timing
 from cobre.report.sections.overview import digests_of, provenance
 from cobre.report.sections.results import costs, explore, generation, prices, system, water
-from cobre.runs.files import REPORT_FILE
 from cobre.runs.run_state import RunState
 
 CHART_SCRIPTS = ("vendor/uplot/uPlot.iife.min.js", "static/charts.js")

@@ -5,7 +5,19 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from cobre.core.file_names import CONFIG_FILE
+from cobre.core.file_names import (
+    BOUND_FILE,
+    CONFIG_FILE,
+    CONVERGENCE,
+    EVENT_FILE,
+    MANIFEST_FILE,
+    OUTPUT,
+    RUN_FILES,
+    SIMULATION,
+    STUDY_FILE,
+    SUMMARY_FILE,
+    TRAINING,
+)
 from cobre.core.verdict import ComputedBound
 from cobre.errors import CobreError
 from cobre.io.output import ResultsError, read_manifest
@@ -17,19 +29,7 @@ from cobre.report.entity_rows import TableColumns
 from cobre.report.simulated import NEEDED_COLUMNS, SimulationTables
 from cobre.report.stored_study import StoredStudy
 from cobre.runs.events import number_of
-from cobre.runs.files import (
-    BOUND_FILE,
-    CONVERGENCE,
-    EVENT_FILE,
-    MANIFEST_FILE,
-    OUTPUT,
-    RUN_FILES,
-    SIMULATION,
-    STUDY_FILE,
-    SUMMARY_FILE,
-    TRAINING,
-    is_run_folder,
-)
+from cobre.runs.files import is_run_folder
 from cobre.runs.run_state import RunState
 from cobre.runs.view import RunView, read_view
 from cobre.text import as_argument, counted

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.file_names import CONVERGENCE, POLICY_FILE
 from cobre.io.case_folder.case_files import differing_files
 from cobre.io.output.results import RowsInMemory, RowSource, paired_pieces
 from cobre.io.policies.policy_file import PolicyData, StageCuts
 from cobre.records import dataclass
 from cobre.runs.content import RunContent, column_values, read_run_content
-from cobre.runs.files import CONVERGENCE, POLICY_FILE
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,14 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core import stopping
-from cobre.errors import CobreError
-from cobre.io.output import ResultsError, open_results, read_manifest
-from cobre.io.output.results import RowsInMemory, RowSource, StoredRows
-from cobre.io.policies.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
-from cobre.io.storage.confined import UntrustedFileError, named_inside
-from cobre.io.storage.stored_json import read_stored_object
-from cobre.records import dataclass
-from cobre.runs.files import (
+from cobre.core.file_names import (
     CONVERGENCE,
     EVENT_FILE,
     POLICY,
@@ -29,6 +22,13 @@ from cobre.runs.files import (
     SUMMARY_FILE,
     TRAINING,
 )
+from cobre.errors import CobreError
+from cobre.io.output import ResultsError, open_results, read_manifest
+from cobre.io.output.results import RowsInMemory, RowSource, StoredRows
+from cobre.io.policies.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
+from cobre.io.storage.confined import UntrustedFileError, named_inside
+from cobre.io.storage.stored_json import read_stored_object
+from cobre.records import dataclass
 from cobre.runs.run_state import is_in_use
 from cobre.runs.summary import without_times
 from cobre.runs.view import RunView, read_view

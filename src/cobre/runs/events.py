@@ -11,12 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from cobre.core.file_names import EVENT_FILE, OUTPUT
 from cobre.core.policy_cost import NO_POLICY_COST
 from cobre.errors import CobreError
 from cobre.io.storage.atomic import as_write_error
 from cobre.io.storage.confined import MAX_BYTES, open_own, open_untrusted, read_untrusted, remove_file
 from cobre.io.storage.stored_json import json_value, parse_finite
-from cobre.runs.files import EVENT_FILE, OUTPUT
 from cobre.runs.summary import bound_history
 from cobre.sddp.iteration_records import IterationRecord, phases_as_dict
 

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cobre.core.file_names import FAILURES, STUDY_FILE
 from cobre.errors import CobreError
 from cobre.io.storage.confined import check_untrusted
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
-from cobre.runs.files import FAILURES as FOLDER
-from cobre.runs.files import STUDY_FILE
 from cobre.runs.trained_case import changed_case
 from cobre.solver.conflict import Conflict, Limit, UnreadableLpError, find_conflict
 from cobre.solver.program import INFEASIBLE, OPTIMAL, UNBOUNDED
@@ -254,11 +253,11 @@ def _find(path: Path) -> Path:
         return path.with_suffix(".mps")
     if not path.is_dir():
         return path
-    folder = path / FOLDER if (path / FOLDER).is_dir() else path
+    folder = path / FAILURES if (path / FAILURES).is_dir() else path
     files = sorted(filter(Path.is_file, folder.glob("*.mps")), key=lambda file: (file.stat().st_mtime, file.name))
     if not files:
         raise NothingToExplainError(
-            f"{path} has no saved LP: a run saves one in OUT/{FOLDER}/*.mps when a stage cannot be solved"
+            f"{path} has no saved LP: a run saves one in OUT/{FAILURES}/*.mps when a stage cannot be solved"
         )
     return files[-1]
 

@@ -12,11 +12,10 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from cobre.core.file_names import LOCK_FILE
+from cobre.core.file_names import LOCK_FILE, SUMMARY_FILE
 from cobre.io.storage.confined import open_untrusted
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
-from cobre.runs.files import SUMMARY_FILE
 
 FRESH_S = 600.0
 """A run on another machine counts as running while its last event is younger than this."""

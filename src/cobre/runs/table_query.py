@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cobre.core.file_names import CONVERGENCE, MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
 from cobre.errors import CobreError
 from cobre.io.output import listed_file, read_manifest
 from cobre.io.storage.stored_json import json_value, read_stored_object
 from cobre.records import dataclass
-from cobre.runs.files import CONVERGENCE, MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
 from cobre.runs.labels import KINDS_BY_ID
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from cobre import __version__
+from cobre.core.file_names import STUDY_FILE
 from cobre.io.case_folder.case_files import differing_files, file_digests
 from cobre.io.storage.stored_json import read_stored_object
 from cobre.records import dataclass
-from cobre.runs.files import STUDY_FILE
 
 MAX_NAMED = 5
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cobre._native import add_outer_products, diagonalise, mix
 from cobre.core.arrays import Floats
 from cobre.core.case import Correlation, CorrelationGroup
+from cobre.core.file_names import CORRELATION_FILE
 from cobre.core.temporal import Stage
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError, NoiseNote
@@ -22,7 +23,6 @@ from cobre.stochastic import NoiseModelError, NoiseNote
 # Where the noise of (class, id) stands in the noise vector.
 NoisePositions = Mapping[tuple[str, int], int]
 
-CORRELATION_FILE = "scenarios/correlation.json"
 DEFAULT_PROFILE = "default"
 _MAX_SWEEPS = 100
 _NEGATIVE_EIGENVALUE = -1e-8

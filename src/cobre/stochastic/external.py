@@ -13,18 +13,24 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Ints, distinct_values
 from cobre.core.case import Case, Table
-from cobre.core.file_names import CONFIG_FILE
+from cobre.core.file_names import (
+    CONFIG_FILE,
+    EXTERNAL_INFLOWS_FILE,
+    EXTERNAL_LOADS_FILE,
+    EXTERNAL_SOURCES_FILE,
+    HISTORY_FILE,
+)
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError
 from cobre.stochastic.par.model import InflowMemory, InflowModel
-from cobre.stochastic.par.observations import HISTORY_FILE, Observations, observations
+from cobre.stochastic.par.observations import Observations, observations
 from cobre.stochastic.par.seasons import SeasonCycle, StagePeriods
 from cobre.stochastic.par.statistics import ordered_sum
 
 _FORMATS = {
-    "inflow": ("scenarios/external_inflow_scenarios.parquet", "hydro_id", "value_m3s"),
-    "load": ("scenarios/external_load_scenarios.parquet", "bus_id", "value_mw"),
-    "ncs": ("scenarios/external_ncs_scenarios.parquet", "ncs_id", "availability_factor"),
+    "inflow": (EXTERNAL_INFLOWS_FILE, "hydro_id", "value_m3s"),
+    "load": (EXTERNAL_LOADS_FILE, "bus_id", "value_mw"),
+    "ncs": (EXTERNAL_SOURCES_FILE, "ncs_id", "availability_factor"),
 }
 
 

@@ -4,13 +4,11 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case, Table
+from cobre.core.file_names import LOAD_STATS_FILE, SOURCE_STATS_FILE
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError
 from cobre.stochastic.external import ExternalLibrary
 from cobre.stochastic.layout import StageTable
-
-LOAD_FILE = "scenarios/load_seasonal_stats.parquet"
-NCS_FILE = "scenarios/non_controllable_stats.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def load_class(case: Case) -> IndependentNoise:
     """Return loads in MW; no row: no load. Buses with a deviation above 0 at some stage have noise."""
     bus_ids = tuple(bus.id for bus in case.system.buses)
     columns = ("mean_mw", "std_mw")
-    values = _values(case, LOAD_FILE, case.scenarios.load_seasonal_stats, "bus_id", columns, bus_ids, (0.0, 0.0))
+    values = _values(case, LOAD_STATS_FILE, case.scenarios.load_seasonal_stats, "bus_id", columns, bus_ids, (0.0, 0.0))
     return IndependentNoise(bus_ids, values[:, 0], values[:, 1], np.asarray((values[:, 1] > 0.0).any(axis=0)))
 
 
@@ -51,7 +49,7 @@ def availability_class(case: Case) -> IndependentNoise:
     """Return availability factors; no row: 1. Sources with any row have noise, even of deviation 0."""
     table = case.scenarios.non_controllable_stats
     ncs_ids = tuple(source.id for source in case.system.non_controllable_sources)
-    values = _values(case, NCS_FILE, table, "ncs_id", ("mean", "std"), ncs_ids, (1.0, 0.0))
+    values = _values(case, SOURCE_STATS_FILE, table, "ncs_id", ("mean", "std"), ncs_ids, (1.0, 0.0))
     named = set() if table is None else set(table["ncs_id"].tolist())
     has_noise = np.array([ncs_id in named for ncs_id in ncs_ids], dtype=np.bool_)
     return IndependentNoise(ncs_ids, values[:, 0], values[:, 1], has_noise)

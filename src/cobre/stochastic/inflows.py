@@ -17,11 +17,12 @@ from dataclasses import replace
 import numpy as np
 
 from cobre.core.case import Case, Correlation, CorrelationGroup
+from cobre.core.file_names import HISTORY_FILE
 from cobre.records import dataclass
 from cobre.stochastic import NoiseNote
 from cobre.stochastic.external import ExternalLibrary
 from cobre.stochastic.par.estimation import checked_statistics, fitted_terms, notes_on_kinds, notes_on_short_history
-from cobre.stochastic.par.observations import HISTORY_FILE, observations
+from cobre.stochastic.par.observations import observations
 from cobre.stochastic.par.residuals import residual_correlation
 from cobre.stochastic.par.seasons import SeasonCycle, StagePeriods, season_cycle
 from cobre.stochastic.par.statistics import InflowStatistics, estimated_statistics, given_statistics

@@ -6,7 +6,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices, distinct_values
 from cobre.core.case import Table
-from cobre.core.file_names import STAGES_FILE
+from cobre.core.file_names import OPENINGS_FILE, STAGES_FILE
 from cobre.core.temporal import Stage
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError
@@ -28,7 +28,6 @@ from cobre.stochastic.random.seeds import forward_seeds, grouped_forward_seeds, 
 Design = Callable[[int, int, int, int], Floats]
 
 HISTORICAL_RESIDUALS = "historical_residuals"
-OPENINGS_FILE = "scenarios/noise_openings.parquet"
 
 
 @dataclass(frozen=True, slots=True)

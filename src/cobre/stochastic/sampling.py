@@ -13,17 +13,11 @@ import numpy as np
 from cobre.core.arrays import Floats, Indices, distinct_values
 from cobre.core.case import Case, Correlation
 from cobre.core.config import ScenarioSource
-from cobre.core.file_names import CONFIG_FILE
+from cobre.core.file_names import CONFIG_FILE, CORRELATION_FILE, HISTORY_FILE
 from cobre.core.temporal import Stage
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError
-from cobre.stochastic.correlation import (
-    CORRELATION_FILE,
-    CorrelationProfiles,
-    correlation_profiles,
-    group_leaders,
-    group_numbers,
-)
+from cobre.stochastic.correlation import CorrelationProfiles, correlation_profiles, group_leaders, group_numbers
 from cobre.stochastic.external import (
     ExternalLibrary,
     external_library,
@@ -43,7 +37,6 @@ from cobre.stochastic.opening_tree import (
     out_of_sample_noise,
 )
 from cobre.stochastic.par.model import InflowMemory, InflowModel
-from cobre.stochastic.par.observations import HISTORY_FILE
 from cobre.stochastic.par.seasons import season_cycle
 from cobre.stochastic.random.pcg64 import Pcg64Streams
 from cobre.stochastic.random.point_sets import choose

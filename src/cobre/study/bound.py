@@ -15,6 +15,7 @@ from cobre.core.bounds import (
     relative_gap,
 )
 from cobre.core.case import Case
+from cobre.core.file_names import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.policies.policy_file import find_policy_file
 from cobre.io.storage.stored_json import write_json
@@ -22,7 +23,6 @@ from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.records import dataclass
 from cobre.runs.events import EventListener, no_events
-from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.runs.trained_case import TrainedCase, case_of_run
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.study.arguments import case_and_overrides, check_policy, checked_count

@@ -14,10 +14,10 @@ from pathlib import Path
 from cobre import __version__
 from cobre.comm import Backend
 from cobre.core.config import Config
+from cobre.core.file_names import CHECKPOINTS, FAILURES, SIMULATION
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit
 from cobre.runs.events import Event, EventListener, new_event
-from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION
 from cobre.runs.summary import RunSummary
 from cobre.sddp.iteration_records import phases_as_dict, sum_by_phase
 from cobre.sddp.problem.problem import PreparedStudy

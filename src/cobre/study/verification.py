@@ -15,12 +15,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from cobre.core.file_names import CONVERGENCE, TRAINING
 from cobre.errors import CobreError
 from cobre.io.case_folder.new_cases import templates
 from cobre.io.output import read_results
 from cobre.io.storage.stored_json import write_json
 from cobre.records import dataclass
-from cobre.runs.files import CONVERGENCE, TRAINING
 
 ARITHMETIC = 4
 """Raised by every change that alters the bits of a result on purpose."""

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from cobre.core.file_names import EVENT_FILE
 from cobre.runs.events import EventLog, new_event
-from cobre.runs.files import EVENT_FILE
 from cobre.runs.view import RunView, read_view, view_of
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
+from cobre.core.file_names import EVENT_FILE
 from cobre.core.policy_cost import PolicyCost
 from cobre.io.storage.atomic import WriteError
 from cobre.runs.events import EventLog, encode, iteration_event, new_event, read_events
-from cobre.runs.files import EVENT_FILE
 from cobre.sddp.iteration_records import IterationRecord, PhaseTimes, RankLoad
 
 RECORD = IterationRecord(

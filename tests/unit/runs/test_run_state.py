@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.runs.files import SUMMARY_FILE
+from cobre.core.file_names import SUMMARY_FILE
 from cobre.runs.run_state import LastActivity, RunState, state_of
 from cobre.study.output.output_lock import output_lock
 

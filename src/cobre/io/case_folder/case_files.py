@@ -6,7 +6,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
+from cobre.core.file_names import (
+    BUSES_FILE,
+    CONDITIONS_FILE,
+    CONFIG_FILE,
+    CONSTRAINT_BOUNDS_FILE,
+    CONSTRAINTS_FILE,
+    CONTRACTS_FILE,
+    CORRELATION_FILE,
+    HYDROS_FILE,
+    LINES_FILE,
+    LOAD_FACTORS_FILE,
+    PARAMETERS_FILE,
+    PENALTIES_FILE,
+    POST_STUDY_FILE,
+    PRODUCTION_FILE,
+    SOURCE_FACTORS_FILE,
+    SOURCES_FILE,
+    STAGES_FILE,
+    STATIONS_FILE,
+    THERMALS_FILE,
+)
 from cobre.io.findings import Findings, Layer, error_code, warning_code
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.storage.confined import MAX_TABLE_BYTES, open_untrusted
@@ -19,28 +39,27 @@ UNKNOWN_FILE = warning_code("unknown-file", Layer.STRUCTURE, "is not a file of t
 REQUIRED_JSON = (
     CONFIG_FILE,
     STAGES_FILE,
-    "initial_conditions.json",
-    "penalties.json",
-    "system/buses.json",
-    "system/lines.json",
-    "system/hydros.json",
-    "system/thermals.json",
+    CONDITIONS_FILE,
+    PENALTIES_FILE,
+    BUSES_FILE,
+    LINES_FILE,
+    HYDROS_FILE,
+    THERMALS_FILE,
 )
 
 OPTIONAL_JSON = (
-    "post_study_stages.json",
-    "system/non_controllable_sources.json",
-    "system/pumping_stations.json",
-    "system/energy_contracts.json",
-    "system/hydro_production_models.json",
-    "scenarios/load_factors.json",
-    "scenarios/non_controllable_factors.json",
-    "scenarios/correlation.json",
-    "constraints/generic_parameters.json",
-    "constraints/generic_constraints.json",
+    POST_STUDY_FILE,
+    SOURCES_FILE,
+    STATIONS_FILE,
+    CONTRACTS_FILE,
+    PRODUCTION_FILE,
+    LOAD_FACTORS_FILE,
+    SOURCE_FACTORS_FILE,
+    CORRELATION_FILE,
+    PARAMETERS_FILE,
+    CONSTRAINTS_FILE,
 )
 
-CONSTRAINT_BOUNDS = "constraints/generic_constraint_bounds.parquet"
 
 MOVED: Mapping[str, str] = {
     "constraints/exchange_factors.json": (
@@ -71,7 +90,7 @@ def known_files() -> frozenset[str]:
     """Return every file of the case format, by its path inside the case."""
     tables = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]
     parquet = [table.file for table in tables]
-    return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, CONSTRAINT_BOUNDS, *MOVED, *parquet])
+    return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, CONSTRAINT_BOUNDS_FILE, *MOVED, *parquet])
 
 
 def _warn_of_unknown(folder: Path, findings: Findings) -> None:

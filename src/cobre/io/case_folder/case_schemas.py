@@ -9,7 +9,26 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
+from cobre.core.file_names import (
+    BUSES_FILE,
+    CONDITIONS_FILE,
+    CONFIG_FILE,
+    CONSTRAINTS_FILE,
+    CONTRACTS_FILE,
+    CORRELATION_FILE,
+    HYDROS_FILE,
+    LINES_FILE,
+    LOAD_FACTORS_FILE,
+    PARAMETERS_FILE,
+    PENALTIES_FILE,
+    POST_STUDY_FILE,
+    PRODUCTION_FILE,
+    SOURCE_FACTORS_FILE,
+    SOURCES_FILE,
+    STAGES_FILE,
+    STATIONS_FILE,
+    THERMALS_FILE,
+)
 from cobre.io.decoding.format_version import FEATURES, FormatFeature
 from cobre.io.decoding.json_records import JsonFile
 from cobre.io.input_files.config import ConfigFile
@@ -33,24 +52,24 @@ from cobre.io.storage.atomic import check_writable, write_file
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # By the name of the schema: the file of a case, and its record.
 SCHEMAS: Mapping[str, tuple[str, type[JsonFile]]] = {
-    "buses": ("system/buses.json", BusesFile),
+    "buses": (BUSES_FILE, BusesFile),
     "config": (CONFIG_FILE, ConfigFile),
-    "correlation": ("scenarios/correlation.json", CorrelationFile),
-    "energy_contracts": ("system/energy_contracts.json", ContractsFile),
-    "generic_constraints": ("constraints/generic_constraints.json", GenericConstraintsFile),
-    "generic_parameters": ("constraints/generic_parameters.json", GenericParametersFile),
-    "hydros": ("system/hydros.json", HydrosFile),
-    "initial_conditions": ("initial_conditions.json", InitialConditionsFile),
-    "lines": ("system/lines.json", LinesFile),
-    "load_factors": ("scenarios/load_factors.json", LoadFactorsFile),
-    "non_controllable_factors": ("scenarios/non_controllable_factors.json", SourceFactorsFile),
-    "non_controllable_sources": ("system/non_controllable_sources.json", SourcesFile),
-    "penalties": ("penalties.json", PenaltiesFile),
-    "post_study_stages": ("post_study_stages.json", PostStudyStagesFile),
-    "production_models": ("system/hydro_production_models.json", ProductionFile),
-    "pumping_stations": ("system/pumping_stations.json", StationsFile),
+    "correlation": (CORRELATION_FILE, CorrelationFile),
+    "energy_contracts": (CONTRACTS_FILE, ContractsFile),
+    "generic_constraints": (CONSTRAINTS_FILE, GenericConstraintsFile),
+    "generic_parameters": (PARAMETERS_FILE, GenericParametersFile),
+    "hydros": (HYDROS_FILE, HydrosFile),
+    "initial_conditions": (CONDITIONS_FILE, InitialConditionsFile),
+    "lines": (LINES_FILE, LinesFile),
+    "load_factors": (LOAD_FACTORS_FILE, LoadFactorsFile),
+    "non_controllable_factors": (SOURCE_FACTORS_FILE, SourceFactorsFile),
+    "non_controllable_sources": (SOURCES_FILE, SourcesFile),
+    "penalties": (PENALTIES_FILE, PenaltiesFile),
+    "post_study_stages": (POST_STUDY_FILE, PostStudyStagesFile),
+    "production_models": (PRODUCTION_FILE, ProductionFile),
+    "pumping_stations": (STATIONS_FILE, StationsFile),
     "stages": (STAGES_FILE, StagesFile),
-    "thermals": ("system/thermals.json", ThermalsFile),
+    "thermals": (THERMALS_FILE, ThermalsFile),
 }
 
 

@@ -12,18 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.case import FormatVersion
-from cobre.core.file_names import CONFIG_FILE
+from cobre.core.file_names import (
+    CONFIG_FILE,
+    CONSTRAINTS_FILE,
+    ENERGY_PRODUCTIVITY_FILE,
+    HYDROS_FILE,
+    PARAMETERS_FILE,
+    PRODUCTION_FILE,
+)
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.schema_errors import MISSING_FIELD, Choices, FileLocation
 from cobre.io.findings import Finding, Findings, Layer, error_code, subject_text
 from cobre.io.storage.arrow_columns import open_parquet
 from cobre.records import dataclass
 
-CONSTRAINTS = "constraints/generic_constraints.json"
-PARAMETERS = "constraints/generic_parameters.json"
-PRODUCTION = "system/hydro_production_models.json"
-HYDROS = "system/hydros.json"
-PRODUCTIVITY_TABLE = "system/hydro_energy_productivity.parquet"
 INTEGRATED_COLUMN = "integrated_equivalent_productivity_mw_per_m3s"
 SCHEMA_ADDRESS = "https://raw.githubusercontent.com/ons-ccee-epe/novomodelo/refs/heads/main/schemas/{name}.schema.json"
 
@@ -101,7 +103,7 @@ def recognise_format(folder: Path, documents: Documents) -> RecognisedFormat:
         if path is not None:
             return RecognisedFormat("0.19", f"{_words(documents[feature.file], path)} in {feature.file}")
     if _has_integrated_column(folder):
-        return RecognisedFormat("0.19", f"{INTEGRATED_COLUMN} in {PRODUCTIVITY_TABLE}")
+        return RecognisedFormat("0.19", f"{INTEGRATED_COLUMN} in {ENERGY_PRODUCTIVITY_FILE}")
     return FORMAT_018
 
 
@@ -161,7 +163,7 @@ def _words(document: Document | None, path: Keys) -> str:
 
 
 def _has_integrated_column(folder: Path) -> bool:
-    path = folder / PRODUCTIVITY_TABLE
+    path = folder / ENERGY_PRODUCTIVITY_FILE
     if not path.is_file():
         return False
     import pyarrow as pa  # noqa: PLC0415
@@ -204,21 +206,27 @@ FEATURES: tuple[FormatFeature, ...] = (
         _WINDOW,
     ),
     FormatFeature("0.19", CONFIG_FILE, ("simulation.cut_set",), "remove it"),
-    FormatFeature("0.19", CONSTRAINTS, ("constraints[].slack.penalty_basis",), "remove it: the penalty is by hour"),
     FormatFeature(
-        "0.19", PARAMETERS, ("scalar_parameters[].kind",), "give its numbers as another kind", ("expression",)
+        "0.19", CONSTRAINTS_FILE, ("constraints[].slack.penalty_basis",), "remove it: the penalty is by hour"
     ),
-    FormatFeature("0.19", PARAMETERS, ("scalar_parameters[].computed_spec.tag",), _UNITS, _TAGS),
-    FormatFeature("0.19", PRODUCTION, _of_production("fpha_config.turbined_fit_max_m3s"), "remove it"),
-    FormatFeature("0.19", PRODUCTION, _of_production("fpha_config.spillage_fit_max_m3s"), "remove it"),
     FormatFeature(
-        "0.19", HYDROS, ("hydros[].diversion.max_flow_m3s",), "give the largest flow of the channel, m3/s", (None,)
+        "0.19",
+        PARAMETERS_FILE,
+        ("scalar_parameters[].kind",),
+        "give its numbers as another kind",
+        ("expression",),
+    ),
+    FormatFeature("0.19", PARAMETERS_FILE, ("scalar_parameters[].computed_spec.tag",), _UNITS, _TAGS),
+    FormatFeature("0.19", PRODUCTION_FILE, _of_production("fpha_config.turbined_fit_max_m3s"), "remove it"),
+    FormatFeature("0.19", PRODUCTION_FILE, _of_production("fpha_config.spillage_fit_max_m3s"), "remove it"),
+    FormatFeature(
+        "0.19", HYDROS_FILE, ("hydros[].diversion.max_flow_m3s",), "give the largest flow of the channel, m3/s", (None,)
     ),
     FormatFeature("0.18", CONFIG_FILE, (f"{_SELECTION}.method",), 'use "level1"', ("lml1", "domination")),
     FormatFeature("0.18", CONFIG_FILE, (f"{_SELECTION}.tie_tolerance",), _EXACT),
     FormatFeature(
         "0.18", CONFIG_FILE, (f"{_SELECTION}.domination_tolerance",), 'remove it, and use the method "level1"'
     ),
-    FormatFeature("0.18", HYDROS, ("hydros[].generation.model",), _CONSTANT, _OLD_MODEL),
-    FormatFeature("0.18", PRODUCTION, _MODELS, _CONSTANT, _OLD_MODEL),
+    FormatFeature("0.18", HYDROS_FILE, ("hydros[].generation.model",), _CONSTANT, _OLD_MODEL),
+    FormatFeature("0.18", PRODUCTION_FILE, _MODELS, _CONSTANT, _OLD_MODEL),
 )

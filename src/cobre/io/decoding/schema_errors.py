@@ -11,6 +11,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from cobre.core.file_names import (
+    CONDITIONS_FILE,
+    CONFIG_FILE,
+    HYDROS_FILE,
+    PENALTIES_FILE,
+    PRODUCTION_FILE,
+    STAGES_FILE,
+    THERMALS_FILE,
+)
 from cobre.core.setting_types import Choice
 from cobre.io.findings import (
     THE_FILE,
@@ -86,26 +95,26 @@ def _alias(hint: Any) -> str | None:
 
 # By file and key: the replacement.
 RENAMED: Mapping[tuple[str, str], str] = {
-    ("config.json", "forward_passes"): 'now training.selection: {"method": "sampled", "forward_passes": N}',
-    ("config.json", "forward_pass"): "no longer used: remove it",
-    ("config.json", "cut_formulation"): "no longer used: remove it",
-    ("config.json", "num_scenarios"): 'now simulation.selection: {"method": "sampled", "num_scenarios": N}',
-    ("config.json", "policy_type"): "no longer used: remove it",
-    ("config.json", "output_path"): "no longer used: remove it: the output directory is an argument of the run",
-    ("config.json", "output_mode"): "no longer used: remove it",
-    ("config.json", "penalty_cost"): "now hydro.inflow_nonnegativity_cost in penalties.json",
-    ("config.json", "source_stage"): "no longer used: remove it: the stage is found by its date",
-    ("config.json", "validate_compatibility"): "now `strict`",
-    ("stages.json", "num_scenarios"): "now `num_openings`",
-    ("stages.json", "scenario_source"): "now training.scenario_source in config.json",
-    ("penalties.json", "fpha_turbined_cost"): "now `turbined_cost`, charged on every plant",
-    ("initial_conditions.json", "past_inflows"): "now dated windows in `recent_observations`",
-    ("system/hydros.json", "bus_id"): "now in `unit_groups`, one group per bus",
-    ("system/hydros.json", "productivity_mw_per_m3s"): "now in system/hydro_production_models.json",
-    ("system/hydros.json", "filling_inflow_m3s"): "now `filling_min_rate_m3s`",
-    ("system/hydros.json", "fpha_turbined_cost"): "now `turbined_cost`, charged on every plant",
-    ("system/thermals.json", "gnl_config"): "now `anticipated_config`",
-    ("system/hydro_production_models.json", "productivity_override"): "now `productivity_mw_per_m3s`",
+    (CONFIG_FILE, "forward_passes"): 'now training.selection: {"method": "sampled", "forward_passes": N}',
+    (CONFIG_FILE, "forward_pass"): "no longer used: remove it",
+    (CONFIG_FILE, "cut_formulation"): "no longer used: remove it",
+    (CONFIG_FILE, "num_scenarios"): 'now simulation.selection: {"method": "sampled", "num_scenarios": N}',
+    (CONFIG_FILE, "policy_type"): "no longer used: remove it",
+    (CONFIG_FILE, "output_path"): "no longer used: remove it: the output directory is an argument of the run",
+    (CONFIG_FILE, "output_mode"): "no longer used: remove it",
+    (CONFIG_FILE, "penalty_cost"): "now hydro.inflow_nonnegativity_cost in penalties.json",
+    (CONFIG_FILE, "source_stage"): "no longer used: remove it: the stage is found by its date",
+    (CONFIG_FILE, "validate_compatibility"): "now `strict`",
+    (STAGES_FILE, "num_scenarios"): "now `num_openings`",
+    (STAGES_FILE, "scenario_source"): "now training.scenario_source in config.json",
+    (PENALTIES_FILE, "fpha_turbined_cost"): "now `turbined_cost`, charged on every plant",
+    (CONDITIONS_FILE, "past_inflows"): "now dated windows in `recent_observations`",
+    (HYDROS_FILE, "bus_id"): "now in `unit_groups`, one group per bus",
+    (HYDROS_FILE, "productivity_mw_per_m3s"): "now in system/hydro_production_models.json",
+    (HYDROS_FILE, "filling_inflow_m3s"): "now `filling_min_rate_m3s`",
+    (HYDROS_FILE, "fpha_turbined_cost"): "now `turbined_cost`, charged on every plant",
+    (THERMALS_FILE, "gnl_config"): "now `anticipated_config`",
+    (PRODUCTION_FILE, "productivity_override"): "now `productivity_mw_per_m3s`",
 }
 
 

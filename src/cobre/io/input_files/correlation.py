@@ -5,13 +5,13 @@ from typing import Literal
 import numpy as np
 
 from cobre.core.case import Correlation, CorrelationGroup
+from cobre.core.file_names import CORRELATION_FILE
 from cobre.io.decoding.json_documents import Document
 from cobre.io.decoding.json_records import JsonFile, decode
 from cobre.io.decoding.schema_errors import report_duplicates
 from cobre.io.findings import Findings, Layer, about, error_code
 from cobre.records import dataclass
 
-FILE = "scenarios/correlation.json"
 MAX_GROUP = 4_000
 
 GROUP_TOO_LARGE = error_code(
@@ -76,7 +76,7 @@ def read_correlation(document: Document | None, findings: Findings) -> Correlati
     if file is None:
         return None
     schedule = file.schedule or ()
-    report_duplicates(FILE, "schedule of stage", [row.stage_id for row in schedule], findings, "stage_id")
+    report_duplicates(CORRELATION_FILE, "schedule of stage", [row.stage_id for row in schedule], findings, "stage_id")
     return Correlation(
         profiles={name: _groups(name, file.profiles[name], findings) for name in sorted(file.profiles)},
         schedule={row.stage_id: row.profile_name for row in sorted(schedule, key=lambda row: row.stage_id)},
@@ -94,14 +94,14 @@ def _has_large_groups(document: Document | None, findings: Findings) -> bool:
             size = max((len(part) for part in members if isinstance(part, list)), default=0)
             if size > MAX_GROUP:
                 subject = about("profile", profile, "group", str(group.get("name")))
-                findings.add(GROUP_TOO_LARGE, FILE, subject, "entities", value=size)
+                findings.add(GROUP_TOO_LARGE, CORRELATION_FILE, subject, "entities", value=size)
                 is_large = True
     return is_large
 
 
 def _groups(profile: str, record: ProfileRecord, findings: Findings) -> tuple[CorrelationGroup, ...]:
     names = [group.name for group in record.correlation_groups]
-    report_duplicates(FILE, "group", names, findings, "name", within=about("profile", profile))
+    report_duplicates(CORRELATION_FILE, "group", names, findings, "name", within=about("profile", profile))
     ordered = sorted(record.correlation_groups, key=lambda group: group.name)
     return tuple(_group(profile, group, findings) for group in ordered)
 
@@ -111,7 +111,9 @@ def _group(profile: str, record: GroupRecord, findings: Findings) -> Correlation
     entities = [(entity.type, entity.id) for entity in record.entities]
     size = len(entities)
     if len(record.matrix) != size or any(len(row) != size for row in record.matrix):
-        findings.add(NOT_SQUARE, FILE, about("profile", profile, "group", record.name), "matrix", value=size)
+        findings.add(
+            NOT_SQUARE, CORRELATION_FILE, about("profile", profile, "group", record.name), "matrix", value=size
+        )
         return CorrelationGroup(record.name, tuple(entities), np.zeros((0, 0)))
     order = sorted(range(size), key=lambda position: entities[position])
     matrix = np.array(record.matrix, dtype=np.float64).reshape(size, size)[np.ix_(order, order)]

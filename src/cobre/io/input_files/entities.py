@@ -21,6 +21,16 @@ from cobre.core.entities import (
     Thermal,
     canonical_order,
 )
+from cobre.core.file_names import (
+    BUSES_FILE,
+    CONDITIONS_FILE,
+    CONTRACTS_FILE,
+    HYDROS_FILE,
+    LINES_FILE,
+    SOURCES_FILE,
+    STATIONS_FILE,
+    THERMALS_FILE,
+)
 from cobre.core.hydro import Hydro
 from cobre.io.decoding.json_documents import Document, rewritten
 from cobre.io.decoding.json_records import JsonFile, decode
@@ -82,15 +92,6 @@ def _check_form(
             findings.add(FIELD_OF_OTHER_FORM, file, subject, f"{part}.{name}", form=form, own=own)
 
 
-BUSES = "system/buses.json"
-LINES = "system/lines.json"
-HYDROS = "system/hydros.json"
-THERMALS = "system/thermals.json"
-SOURCES = "system/non_controllable_sources.json"
-STATIONS = "system/pumping_stations.json"
-CONTRACTS = "system/energy_contracts.json"
-
-
 class BusesFile(JsonFile):
     """All of buses.json."""
 
@@ -136,13 +137,13 @@ class ContractsFile(JsonFile):
 def read_buses(document: Document | None, findings: Findings) -> tuple[Bus, ...]:
     """Return the buses of system/buses.json, in canonical order."""
     file = decode(document, BusesFile, findings)
-    return _ordered(file.buses, BUSES, "bus", findings) if file else ()
+    return _ordered(file.buses, BUSES_FILE, "bus", findings) if file else ()
 
 
 def read_lines(document: Document | None, findings: Findings) -> tuple[Line, ...]:
     """Return the lines of system/lines.json, in canonical order."""
     file = decode(document, LinesFile, findings)
-    return _ordered(file.lines, LINES, "line", findings) if file else ()
+    return _ordered(file.lines, LINES_FILE, "line", findings) if file else ()
 
 
 def read_hydros(document: Document | None, findings: Findings) -> tuple[Hydro, ...]:
@@ -151,8 +152,8 @@ def read_hydros(document: Document | None, findings: Findings) -> tuple[Hydro, .
     if file is None:
         return ()
     for hydro in file.hydros:
-        check_hydro_forms(hydro, HYDROS, findings)
-    return tuple(in_order_of_groups(hydro) for hydro in _ordered(file.hydros, HYDROS, "hydro", findings))
+        check_hydro_forms(hydro, HYDROS_FILE, findings)
+    return tuple(in_order_of_groups(hydro) for hydro in _ordered(file.hydros, HYDROS_FILE, "hydro", findings))
 
 
 def read_thermals(document: Document | None, findings: Findings) -> tuple[Thermal, ...]:
@@ -162,7 +163,7 @@ def read_thermals(document: Document | None, findings: Findings) -> tuple[Therma
         return ()
     for plant in file.thermals:
         _check_lead(plant, findings)
-    return _ordered(file.thermals, THERMALS, "thermal", findings)
+    return _ordered(file.thermals, THERMALS_FILE, "thermal", findings)
 
 
 def _check_lead(plant: Thermal, findings: Findings) -> None:
@@ -172,29 +173,29 @@ def _check_lead(plant: Thermal, findings: Findings) -> None:
         return
     subject, field = named("thermal", plant), "anticipated_config"
     if (config.lead_stages is None) == (config.lead_time_hours is None):
-        findings.add(LEADS, THERMALS, subject, field)
+        findings.add(LEADS, THERMALS_FILE, subject, field)
     elif config.lead_stages is not None and config.lead_stages < 1:
-        findings.add(LEAD_STAGES, THERMALS, subject, f"{field}.lead_stages", value=config.lead_stages)
+        findings.add(LEAD_STAGES, THERMALS_FILE, subject, f"{field}.lead_stages", value=config.lead_stages)
     elif config.lead_time_hours is not None and not 0.0 < config.lead_time_hours < inf:
-        findings.add(LEAD_HOURS, THERMALS, subject, f"{field}.lead_time_hours", value=config.lead_time_hours)
+        findings.add(LEAD_HOURS, THERMALS_FILE, subject, f"{field}.lead_time_hours", value=config.lead_time_hours)
 
 
 def read_non_controllable_sources(document: Document | None, findings: Findings) -> tuple[NonControllableSource, ...]:
     """Read all non-controllable sources, in canonical order; empty without the file."""
     file = decode(document, SourcesFile, findings)
-    return _ordered(file.non_controllable_sources, SOURCES, "non-controllable source", findings) if file else ()
+    return _ordered(file.non_controllable_sources, SOURCES_FILE, "non-controllable source", findings) if file else ()
 
 
 def read_pumping_stations(document: Document | None, findings: Findings) -> tuple[PumpingStation, ...]:
     """Read all pumping stations, in canonical order; empty without the file."""
     file = decode(document, StationsFile, findings)
-    return _ordered(file.pumping_stations, STATIONS, "pumping station", findings) if file else ()
+    return _ordered(file.pumping_stations, STATIONS_FILE, "pumping station", findings) if file else ()
 
 
 def read_energy_contracts(document: Document | None, findings: Findings) -> tuple[EnergyContract, ...]:
     """Read all contracts, in canonical order; empty without the file."""
     file = decode(document, ContractsFile, findings)
-    return _ordered(file.contracts, CONTRACTS, "contract", findings) if file else ()
+    return _ordered(file.contracts, CONTRACTS_FILE, "contract", findings) if file else ()
 
 
 def _ordered(entities: tuple[AnyEntity, ...], file: str, word: str, findings: Findings) -> tuple[AnyEntity, ...]:
@@ -203,8 +204,6 @@ def _ordered(entities: tuple[AnyEntity, ...], file: str, word: str, findings: Fi
 
 
 # penalties.json: default costs of violations.
-
-PENALTIES_FILE = "penalties.json"
 
 
 class PenaltiesFile(JsonFile):
@@ -232,8 +231,6 @@ def _without_null_default(document: Document | None) -> Document | None:
 
 
 # initial_conditions.json: storages, past inflows, releases and commitments at the start of the study.
-
-CONDITIONS_FILE = "initial_conditions.json"
 
 
 @dataclass(frozen=True, slots=True)

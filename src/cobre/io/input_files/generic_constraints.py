@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from cobre.core.case import Table
+from cobre.core.file_names import CONSTRAINT_BOUNDS_FILE, CONSTRAINTS_FILE, PARAMETERS_FILE
 from cobre.core.generic_constraints import (
     Coefficient,
     GenericConstraint,
@@ -34,7 +35,6 @@ from cobre.io.input_files.constraint_expressions import (
 
 # constraints/generic_parameters.json: the named parameters of generic constraints.
 
-PARAMETERS_FILE = "constraints/generic_parameters.json"
 
 ComputedTag = Literal[
     "equivalent_productivity",
@@ -293,10 +293,8 @@ def _subject(record: _Parameter) -> Subject:
     return (Part("parameter", record.id, record.name),)
 
 
-FILE = "constraints/generic_constraints.json"
-
 BOUNDS = TableFormat(
-    "constraints/generic_constraint_bounds.parquet",
+    CONSTRAINT_BOUNDS_FILE,
     (
         Column("constraint_id", "id"),
         Column("stage_id", "id"),
@@ -354,8 +352,12 @@ def read_generic_constraints(
     # A parameter that cannot be read is reported once, and not as missing wherever it is used.
     usable = {name: parameter(name) for name in declared_names(parameters)}
     parsed = _read_constraints(constraints, usable, findings, case_format)
-    if bounds is not None and constraints is None and not any(error.file == FILE for error in findings.errors):
-        findings.add(BOUNDS_WITHOUT_CONSTRAINTS, BOUNDS.file, needed=FILE)
+    if (
+        bounds is not None
+        and constraints is None
+        and not any(error.file == CONSTRAINTS_FILE for error in findings.errors)
+    ):
+        findings.add(BOUNDS_WITHOUT_CONSTRAINTS, BOUNDS.file, needed=CONSTRAINTS_FILE)
     return GenericConstraints(parsed or (), parameters_by_name, bounds)
 
 
@@ -382,9 +384,9 @@ def _references(
     waiting: dict[str, _NamedExpression] = {}
     for expression in expressions:
         if not is_reference_name(expression.name):
-            findings.add(REFERENCE_NAME, FILE, _named(expression), "name", value=expression.name)
+            findings.add(REFERENCE_NAME, CONSTRAINTS_FILE, _named(expression), "name", value=expression.name)
         elif expression.name in references or expression.name in waiting:
-            findings.add(NAME_TAKEN, FILE, _named(expression), "name", value=expression.name)
+            findings.add(NAME_TAKEN, CONSTRAINTS_FILE, _named(expression), "name", value=expression.name)
         else:
             waiting[expression.name] = expression
     _resolve(waiting, references, findings)
@@ -397,7 +399,7 @@ def _resolve(waiting: dict[str, _NamedExpression], resolved: dict[str, LinearFor
         ready = [expression for expression in waiting.values() if not _awaits(expression, waiting)]
         if not ready:
             names = ", ".join(f"@{name}" for name in waiting)
-            findings.add(REFERENCE_CYCLE, FILE, (), "expressions", kind="expressions", value=names)
+            findings.add(REFERENCE_CYCLE, CONSTRAINTS_FILE, (), "expressions", kind="expressions", value=names)
             resolved.update(dict.fromkeys(waiting, UNREADABLE))
             return
         for expression in ready:
@@ -416,7 +418,7 @@ def _read_named(expression: _NamedExpression, resolved: dict[str, LinearForm], f
     try:
         resolved[expression.name] = parse_expression(expression.expression, resolved)
     except ExpressionError as error:
-        _report(FILE, _named(expression), error, findings)
+        _report(CONSTRAINTS_FILE, _named(expression), error, findings)
         resolved[expression.name] = UNREADABLE
 
 
@@ -428,7 +430,7 @@ def _constraint(
     try:
         parsed = parse_constraint(record.expression, references)
     except ExpressionError as error:
-        _report(FILE, subject, error, findings)
+        _report(CONSTRAINTS_FILE, subject, error, findings)
         return None
     return GenericConstraint(
         id=record.id,
@@ -451,24 +453,24 @@ def _check_slack(slack: _Slack, subject: Subject, findings: Findings, case_forma
         return
     if slack.penalty is None:
         unit = "$ per unit and hour" if case_format.version == "0.18" else "$"
-        findings.add(SLACK_WITHOUT_COST, FILE, subject, "slack.penalty", unit=unit)
+        findings.add(SLACK_WITHOUT_COST, CONSTRAINTS_FILE, subject, "slack.penalty", unit=unit)
     elif slack.penalty <= 0:
-        findings.add(SLACK_COST, FILE, subject, "slack.penalty", value=slack.penalty)
+        findings.add(SLACK_COST, CONSTRAINTS_FILE, subject, "slack.penalty", value=slack.penalty)
     if slack.penalty_basis is None and case_format.version == "0.19":
-        findings.add(SLACK_BASIS, FILE, subject, "slack.penalty_basis")
+        findings.add(SLACK_BASIS, CONSTRAINTS_FILE, subject, "slack.penalty_basis")
 
 
 def _refuse_unused(slack: _Slack, subject: Subject, findings: Findings) -> None:
     for name in ("penalty", "penalty_basis"):
         if getattr(slack, name) is not None:
-            findings.add(SLACK_NOT_ENABLED, FILE, subject, f"slack.{name}")
+            findings.add(SLACK_NOT_ENABLED, CONSTRAINTS_FILE, subject, f"slack.{name}")
 
 
 def _refuse_duplicates(constraints: Sequence[_Constraint], findings: Findings) -> None:
     ids: set[int] = set()
     for record in constraints:
         if record.id in ids:
-            findings.add(CONSTRAINT_ID_TWICE, FILE, (Part("constraint", record.id, record.name),), "id")
+            findings.add(CONSTRAINT_ID_TWICE, CONSTRAINTS_FILE, (Part("constraint", record.id, record.name),), "id")
         ids.add(record.id)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cobre.core.case import Table
+from cobre.core.file_names import PRODUCTION_FILE
 from cobre.core.hydro import (
     FittingWindow,
     FphaConfig,
@@ -23,7 +24,6 @@ from cobre.io.decoding.schema_errors import report_duplicates
 from cobre.io.findings import Findings, Layer, about, warning_code
 from cobre.records import dataclass
 
-FILE = "system/hydro_production_models.json"
 NO_EFFECT = warning_code("setting-of-planes-without-effect", Layer.SCHEMA, "has no effect: {reason}")
 # Settings of fitted planes that are part of the format but have no effect.
 WITHOUT_EFFECT = {
@@ -134,7 +134,7 @@ def read_production_models(
     """Read production models by plant, with the tables of planes, geometry and productivity (`PRODUCTION_TABLES`)."""
     file = decode(document, ProductionFile, findings) or ProductionFile(production_models=())
     hydros = [record.hydro_id for record in file.production_models]
-    report_duplicates(FILE, "production model of hydro", hydros, findings, "hydro_id")
+    report_duplicates(PRODUCTION_FILE, "production model of hydro", hydros, findings, "hydro_id")
     ordered = sorted(file.production_models, key=lambda record: record.hydro_id)
     return ProductionModels(
         by_hydro={record.hydro_id: _hydro_production(record, findings) for record in ordered},
@@ -150,7 +150,7 @@ def _hydro_production(record: ByStageRanges | BySeason, findings: Findings) -> H
         return HydroProduction(record.hydro_id, stage_ranges=tuple(ranges))
     seasons = [row.season_id for row in record.seasons]
     subject = about("production model of hydro", record.hydro_id)
-    report_duplicates(FILE, "season", seasons, findings, "season_id", within=subject)
+    report_duplicates(PRODUCTION_FILE, "season", seasons, findings, "season_id", within=subject)
     return HydroProduction(
         record.hydro_id,
         seasons={row.season_id: _choice(row) for row in sorted(record.seasons, key=lambda row: row.season_id)},
@@ -164,7 +164,7 @@ def _warn_of_settings_without_effect(record: ByStageRanges | BySeason, findings:
     for name, reason in WITHOUT_EFFECT.items():
         if any(getattr(config, name) is not None for config in configs):
             subject = about("production model of hydro", record.hydro_id)
-            findings.add(NO_EFFECT, FILE, subject, f"fpha_config.{name}", reason=reason)
+            findings.add(NO_EFFECT, PRODUCTION_FILE, subject, f"fpha_config.{name}", reason=reason)
 
 
 def _choice(row: StageRangeRecord | SeasonRecord) -> ProductionChoice:

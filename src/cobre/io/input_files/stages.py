@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from cobre.core.delays import PostStudy, PostStudyBound, PostStudyStage
-from cobre.core.file_names import STAGES_FILE
+from cobre.core.file_names import LOAD_FACTORS_FILE, POST_STUDY_FILE, SOURCE_FACTORS_FILE, STAGES_FILE
 from cobre.core.temporal import (
     Block,
     CvarParameters,
@@ -43,8 +43,6 @@ DURATION = error_code(
 )
 
 MAX_OPENINGS = 1_000_000  # larger numbers are typing errors: memory would not suffice
-
-FILE = STAGES_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ def read_stages(document: Document | None, findings: Findings) -> Horizon | None
     if file is None:
         return None
     if file.policy_graph.type == "cyclic":
-        findings.add(CYCLIC_GRAPH, FILE, (), "policy_graph.type", value=file.policy_graph.type)
+        findings.add(CYCLIC_GRAPH, STAGES_FILE, (), "policy_graph.type", value=file.policy_graph.type)
     _report_duplicates(file, findings)
     return Horizon(
         policy_graph=_policy_graph(file.policy_graph),
@@ -137,15 +135,15 @@ def read_stages(document: Document | None, findings: Findings) -> Horizon | None
 
 
 def _report_duplicates(file: StagesFile, findings: Findings) -> None:
-    report_duplicates(FILE, "stage", [stage.id for stage in file.stages], findings)
-    report_duplicates(FILE, "node", [node.id for node in file.policy_graph.nodes], findings)
-    report_duplicates(FILE, "pre-study stage", [stage.id for stage in file.pre_study_stages], findings)
+    report_duplicates(STAGES_FILE, "stage", [stage.id for stage in file.stages], findings)
+    report_duplicates(STAGES_FILE, "node", [node.id for node in file.policy_graph.nodes], findings)
+    report_duplicates(STAGES_FILE, "pre-study stage", [stage.id for stage in file.pre_study_stages], findings)
     for stage in file.stages:
         report_duplicates(
-            FILE, "block", [block.id for block in stage.blocks], findings, within=about("stage", stage.id)
+            STAGES_FILE, "block", [block.id for block in stage.blocks], findings, within=about("stage", stage.id)
         )
     if file.season_definitions is not None:
-        report_duplicates(FILE, "season", [season.id for season in file.season_definitions.seasons], findings)
+        report_duplicates(STAGES_FILE, "season", [season.id for season in file.season_definitions.seasons], findings)
 
 
 def _policy_graph(record: PolicyGraphRecord) -> PolicyGraph:
@@ -182,8 +180,6 @@ def _seasons(definitions: SeasonDefinitions | None) -> SeasonDefinitions | None:
 
 # scenarios/load_factors.json and non_controllable_factors.json: factors of blocks, relative to the stage.
 
-LOAD_FILE = "scenarios/load_factors.json"
-SOURCE_FILE = "scenarios/non_controllable_factors.json"
 Factors = Mapping[tuple[int, int], tuple[float, ...]]
 
 
@@ -229,14 +225,14 @@ def read_load_factors(document: Document | None, findings: Findings) -> Factors:
     """Read load factors by (bus id, stage id), one number for each block."""
     file = decode(document, LoadFactorsFile, findings)
     rows = [(row.bus_id, row.stage_id, row.block_factors) for row in file.load_factors] if file else []
-    return _by_entity_and_stage(LOAD_FILE, "bus", rows, findings)
+    return _by_entity_and_stage(LOAD_FACTORS_FILE, "bus", rows, findings)
 
 
 def read_source_factors(document: Document | None, findings: Findings) -> Factors:
     """Read availability factors by (source id, stage id), one number for each block."""
     file = decode(document, SourceFactorsFile, findings)
     rows = [(row.ncs_id, row.stage_id, row.block_factors) for row in file.non_controllable_factors] if file else []
-    return _by_entity_and_stage(SOURCE_FILE, "source", rows, findings)
+    return _by_entity_and_stage(SOURCE_FACTORS_FILE, "source", rows, findings)
 
 
 def _by_entity_and_stage(
@@ -263,7 +259,6 @@ def _in_order_of_blocks(
 
 # post_study_stages.json: stages after the study, and bounds of deliveries in them.
 
-POST_STUDY_FILE = "post_study_stages.json"
 MAX_HOURS = 8784.0 * 100
 
 """A century: dates after it are typing errors, and later ones than the year 9999 cannot be computed."""

@@ -4,6 +4,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cobre.core.case import FormatVersion
+from cobre.core.file_names import (
+    ENERGY_PRODUCTIVITY_FILE,
+    EXTERNAL_INFLOWS_FILE,
+    EXTERNAL_LOADS_FILE,
+    EXTERNAL_SOURCES_FILE,
+    GEOMETRY_FILE,
+    HISTORY_FILE,
+    HYPERPLANES_FILE,
+    INFLOW_ANNUAL_FILE,
+    INFLOW_COEFFICIENTS_FILE,
+    INFLOW_STATS_FILE,
+    LOAD_STATS_FILE,
+    OPENINGS_FILE,
+    SOURCE_BOUNDS_FILE,
+    SOURCE_STATS_FILE,
+    TAILRACE_FILE,
+)
 from cobre.io.decoding.parquet_tables import Column, ColumnKind, TableFormat
 
 
@@ -68,66 +85,66 @@ HYDRO_COSTS = (
 # Names are those of the fields of core.case.ScenarioTables.
 SCENARIO_TABLES: Mapping[str, TableFormat] = {
     "inflow_seasonal_stats": _table(
-        "scenarios/inflow_seasonal_stats.parquet",
+        INFLOW_STATS_FILE,
         _ids("hydro_id", "stage_id") + _numbers("mean_m3s", "std_m3s"),
         "hydro_id",
         "stage_id",
     ),
     "inflow_ar_coefficients": _table(
-        "scenarios/inflow_ar_coefficients.parquet",
+        INFLOW_COEFFICIENTS_FILE,
         _ids("hydro_id", "stage_id", "lag") + _numbers("coefficient") + _overrides("residual_std_ratio"),
         "hydro_id",
         "stage_id",
         "lag",
     ),
     "inflow_annual_component": _table(
-        "scenarios/inflow_annual_component.parquet",
+        INFLOW_ANNUAL_FILE,
         _ids("hydro_id", "stage_id") + _numbers("annual_coefficient", "annual_mean_m3s", "annual_std_m3s"),
         "hydro_id",
         "stage_id",
     ),
     "inflow_history": _table(
-        "scenarios/inflow_history.parquet",
+        HISTORY_FILE,
         _ids("hydro_id") + _of_kind("date", "start_date", "end_date") + _numbers("value_m3s"),
         "hydro_id",
         "start_date",
         "end_date",
     ),
     "load_seasonal_stats": _table(
-        "scenarios/load_seasonal_stats.parquet",
+        LOAD_STATS_FILE,
         _ids("bus_id", "stage_id") + _numbers("mean_mw", "std_mw"),
         "bus_id",
         "stage_id",
     ),
     "non_controllable_stats": _table(
-        "scenarios/non_controllable_stats.parquet",
+        SOURCE_STATS_FILE,
         _ids("ncs_id", "stage_id") + _numbers("mean", "std"),
         "ncs_id",
         "stage_id",
     ),
     "external_inflow_scenarios": _table(
-        "scenarios/external_inflow_scenarios.parquet",
+        EXTERNAL_INFLOWS_FILE,
         _ids("stage_id", "scenario_id", "hydro_id") + _numbers("value_m3s"),
         "stage_id",
         "scenario_id",
         "hydro_id",
     ),
     "external_load_scenarios": _table(
-        "scenarios/external_load_scenarios.parquet",
+        EXTERNAL_LOADS_FILE,
         _ids("stage_id", "scenario_id", "bus_id") + _numbers("value_mw"),
         "stage_id",
         "scenario_id",
         "bus_id",
     ),
     "external_ncs_scenarios": _table(
-        "scenarios/external_ncs_scenarios.parquet",
+        EXTERNAL_SOURCES_FILE,
         _ids("stage_id", "scenario_id", "ncs_id") + _numbers("availability_factor"),
         "stage_id",
         "scenario_id",
         "ncs_id",
     ),
     "noise_openings": _table(
-        "scenarios/noise_openings.parquet",
+        OPENINGS_FILE,
         _ids("stage_id") + _of_kind("index", "opening_index", "entity_index") + _numbers("value"),
         "stage_id",
         "opening_index",
@@ -160,7 +177,7 @@ OVERRIDE_TABLES: Mapping[str, TableFormat] = {
     "pumping_bounds": _bounds("pumping_bounds", ("pumping_station_id",), "min_m3s", "max_m3s"),
     "contract_bounds": _bounds("contract_bounds", ("contract_id",), "min_mw", "max_mw", "price_per_mwh"),
     "ncs_bounds": _table(
-        "constraints/ncs_bounds.parquet",
+        SOURCE_BOUNDS_FILE,
         _ids("ncs_id", "stage_id") + _numbers("available_generation_mw"),
         "ncs_id",
         "stage_id",
@@ -174,7 +191,7 @@ OVERRIDE_TABLES: Mapping[str, TableFormat] = {
 # Names are those of the fields of core.production.ProductionModels.
 PRODUCTION_TABLES: Mapping[str, TableFormat] = {
     "energy_productivity": _table(
-        "system/hydro_energy_productivity.parquet",
+        ENERGY_PRODUCTIVITY_FILE,
         (
             *_ids("hydro_id"),
             Column("stage_id", "id", is_nullable=True),
@@ -186,7 +203,7 @@ PRODUCTION_TABLES: Mapping[str, TableFormat] = {
         "stage_id",
     ),
     "hyperplanes": _table(
-        "system/fpha_hyperplanes.parquet",
+        HYPERPLANES_FILE,
         (
             *_ids("hydro_id", "plane_id"),
             _optional_id("stage_id"),
@@ -198,13 +215,13 @@ PRODUCTION_TABLES: Mapping[str, TableFormat] = {
         "plane_id",
     ),
     "geometry": _table(
-        "system/hydro_geometry.parquet",
+        GEOMETRY_FILE,
         _ids("hydro_id") + _numbers("volume_hm3", "height_m", "area_km2"),
         "hydro_id",
         "volume_hm3",
     ),
     "tailrace_curves": _table(
-        "system/tailrace_curves.parquet",
+        TAILRACE_FILE,
         _ids("hydro_id", "family_id", "segment_id")
         + _numbers("downstream_reference_level_m", "outflow_min_m3s", "outflow_max_m3s")
         + _numbers(*(f"coefficient_{power}" for power in range(5))),

@@ -22,7 +22,19 @@ from cobre.core.case import (
     Table,
 )
 from cobre.core.config import Config
-from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
+from cobre.core.file_names import (
+    CONDITIONS_FILE,
+    CONFIG_FILE,
+    CONSTRAINTS_FILE,
+    CORRELATION_FILE,
+    LOAD_FACTORS_FILE,
+    PARAMETERS_FILE,
+    PENALTIES_FILE,
+    POST_STUDY_FILE,
+    PRODUCTION_FILE,
+    SOURCE_FACTORS_FILE,
+    STAGES_FILE,
+)
 from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
 from cobre.core.hydro import FphaConfig, HydroProduction, ProductionChoice, ProductionModels, StageRange
 from cobre.core.setting_types import is_written
@@ -31,10 +43,8 @@ from cobre.io.case_folder.case_schemas import SCHEMAS
 from cobre.io.decoding.format_version import SCHEMA_ADDRESS
 from cobre.io.decoding.parquet_tables import COLUMN_TYPE, MISSING_COLUMN, Column, TableFormat
 from cobre.io.findings import Findings, Layer, error_code
-from cobre.io.input_files.correlation import FILE as CORRELATION_FILE
-from cobre.io.input_files.generic_constraints import BOUNDS, FILE, PAYLOADS
-from cobre.io.input_files.generic_constraints import PARAMETERS_FILE as PARAMETER_FILE
-from cobre.io.input_files.stages import LOAD_FILE, SOURCE_FILE, Factors
+from cobre.io.input_files.generic_constraints import BOUNDS, PAYLOADS
+from cobre.io.input_files.stages import Factors
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES, production_tables
 from cobre.limits import MAX_NUMBER
 
@@ -78,9 +88,12 @@ Piece = tuple[bool, list[str]]
 def constraint_documents(given: GenericConstraints, version: FormatVersion) -> Iterator[tuple[str, Any]]:
     """Return the files of generic constraints: names and content."""
     if given.parameters:
-        yield PARAMETER_FILE, {"scalar_parameters": [_parameter(one) for one in given.parameters.values()]}
+        yield PARAMETERS_FILE, {"scalar_parameters": [_parameter(one) for one in given.parameters.values()]}
     if given.constraints:
-        yield FILE, {"constraints": [_constraint(constraint, version) for constraint in given.constraints]}
+        yield (
+            CONSTRAINTS_FILE,
+            {"constraints": [_constraint(constraint, version) for constraint in given.constraints]},
+        )
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
@@ -164,10 +177,10 @@ def scenario_documents(scenarios: ScenarioTables) -> Iterator[tuple[str, Any]]:
     if scenarios.correlation is not None:
         yield CORRELATION_FILE, correlation_document(scenarios.correlation)
     if scenarios.load_factors:
-        yield LOAD_FILE, {"load_factors": _factors("bus_id", scenarios.load_factors)}
+        yield LOAD_FACTORS_FILE, {"load_factors": _factors("bus_id", scenarios.load_factors)}
     if scenarios.non_controllable_factors:
         factors = _factors("ncs_id", scenarios.non_controllable_factors)
-        yield SOURCE_FILE, {"non_controllable_factors": factors}
+        yield SOURCE_FACTORS_FILE, {"non_controllable_factors": factors}
 
 
 def correlation_document(correlation: Correlation) -> dict[str, Any]:
@@ -208,13 +221,13 @@ Named = tuple[str, Any]
 def study_documents(case: Case) -> Iterator[Named]:
     """Return the files at the top of the case: names and content."""
     yield STAGES_FILE, _horizon(case.horizon)
-    yield "initial_conditions.json", _initial_conditions(case.initial_conditions)
-    yield "penalties.json", plain(case.penalties)
+    yield CONDITIONS_FILE, _initial_conditions(case.initial_conditions)
+    yield PENALTIES_FILE, plain(case.penalties)
     if case.post_study.stages or case.post_study.thermal_bounds:
-        yield "post_study_stages.json", plain(case.post_study)
+        yield POST_STUDY_FILE, plain(case.post_study)
     yield from _system(case.system)
     if case.production.by_hydro or case.production.plane_reduction is not None:
-        yield "system/hydro_production_models.json", _production(case.production)
+        yield PRODUCTION_FILE, _production(case.production)
 
 
 def _horizon(horizon: Horizon) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 """
 
 from cobre.core.case import Case
+from cobre.core.file_names import STAGES_FILE
 from cobre.io.findings import Findings
 from cobre.io.validation import (
     bounds,
@@ -19,7 +20,7 @@ from cobre.io.validation import (
     water,
 )
 from cobre.io.validation.references import Documents, check_references
-from cobre.io.validation.rules import STAGES, Rule, run_rules
+from cobre.io.validation.rules import Rule, run_rules
 
 GROUPS: tuple[tuple[Rule, ...], ...] = (
     (
@@ -56,8 +57,8 @@ def check_case(case: Case, documents: Documents, findings: Findings) -> None:
     """
     undecoded = frozenset(error.file for error in findings.errors)
     check_references(case, documents, undecoded, findings)
-    if STAGES not in undecoded:
+    if STAGES_FILE not in undecoded:
         horizon.at_least_two_stages(case, findings)
     if not case.horizon.stages:
-        undecoded |= {STAGES}  # without stages there is nothing to check against
+        undecoded |= {STAGES_FILE}  # without stages there is nothing to check against
     run_rules(GROUPS, case, undecoded, findings)

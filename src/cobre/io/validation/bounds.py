@@ -10,23 +10,25 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats, distinct_values
 from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.core.file_names import (
+    CONSTRAINT_BOUNDS_FILE,
+    CONTRACTS_FILE,
+    HYDROS_FILE,
+    LINES_FILE,
+    STAGES_FILE,
+    STATIONS_FILE,
+    THERMALS_FILE,
+)
 from cobre.core.hydro import Hydro, UnitGroup
 from cobre.io.decoding.parquet_tables import TableFormat
 from cobre.io.findings import Findings, Layer, about, error_code, named, warning_code
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES
 from cobre.io.validation.references import override_tables, scenario_tables
 from cobre.io.validation.rules import (
-    CONSTRAINT_BOUNDS,
-    CONTRACTS,
-    HYDROS,
-    LINES,
     NEGATIVE,
     OVERRIDES,
     PRODUCTIONS,
     SCENARIOS,
-    STAGES,
-    STATIONS,
-    THERMALS,
     Rule,
     distinct,
     repeats,
@@ -68,7 +70,7 @@ def no_plane_twice(case: Case, findings: Findings) -> None:
             _report_twice(PRODUCTION_TABLES[name], PRODUCTION_TABLES[name].keys, table, findings)
 
 
-@rule(iterated=(*OVERRIDES.values(), CONSTRAINT_BOUNDS))
+@rule(iterated=(*OVERRIDES.values(), CONSTRAINT_BOUNDS_FILE))
 def no_override_twice(case: Case, findings: Findings) -> None:
     """Require that a column of a table of overrides is given once for an entity, stage and block."""
     for form, table in override_tables(case):
@@ -87,7 +89,7 @@ def _report_twice(form: TableFormat, keys: Sequence[str], table: Table, findings
         findings.add(ROW_TWICE, form.file, row_subject(keys, row), column, value=count + 1)
 
 
-@rule(STAGES, error_free=(*OVERRIDES.values(), CONSTRAINT_BOUNDS))
+@rule(STAGES_FILE, error_free=(*OVERRIDES.values(), CONSTRAINT_BOUNDS_FILE))
 def blocks_of_overrides(case: Case, findings: Findings) -> None:
     """Require that a row for a block names one that its stage has."""
     blocks = {stage.id: len(stage.blocks) for stage in case.horizon.stages}
@@ -122,7 +124,7 @@ CAPACITY_RAISED = error_code(
     "capacity-raised",
     Layer.MEANING,
     "is {value:g}, above the declared {declared:g}",
-    remedy=f"declare the largest value in {HYDROS}, and rows that lower it before",
+    remedy=f"declare the largest value in {HYDROS_FILE}, and rows that lower it before",
 )
 
 BLOCK_OF_STAGE_VALUE = error_code(
@@ -142,7 +144,7 @@ FEATURE_MISSING = error_code(
     "bound-without-feature",
     Layer.MEANING,
     "is {value:g}, but the plant has no `{feature}`",
-    remedy=f"add `{{feature}}` in {HYDROS} or leave the value out",
+    remedy=f"add `{{feature}}` in {HYDROS_FILE} or leave the value out",
 )
 
 LIMIT_OF_SEVERAL_BUSES = warning_code(
@@ -292,7 +294,9 @@ class _OverrideRows:
         return limits
 
 
-@rule(THERMALS, HYDROS, STATIONS, CONTRACTS, error_free=[OVERRIDES[bounds.name] for bounds in BOUNDS])
+@rule(
+    THERMALS_FILE, HYDROS_FILE, STATIONS_FILE, CONTRACTS_FILE, error_free=[OVERRIDES[bounds.name] for bounds in BOUNDS]
+)
 def minima_below_maxima(case: Case, findings: Findings) -> None:
     """Refuse a minimum in effect in a stage and block that exceeds the maximum in effect."""
     for bounds in BOUNDS:
@@ -332,7 +336,7 @@ def limits_not_negative(case: Case, findings: Findings) -> None:
                 findings.add(NEGATIVE, form.file, subject, column, value=table[column][row])
 
 
-@rule(HYDROS, error_free=(OVERRIDES["hydro_bounds"], OVERRIDES["hydro_unit_group_bounds"]))
+@rule(HYDROS_FILE, error_free=(OVERRIDES["hydro_bounds"], OVERRIDES["hydro_unit_group_bounds"]))
 def capacities_not_raised(case: Case, findings: Findings) -> None:
     """Refuse overrides that raise the capacity of turbines; they may lower it."""
     for bounds in (item for item in BOUNDS if item.name in ("hydro_bounds", "hydro_unit_group_bounds")):
@@ -363,7 +367,7 @@ def no_blocks_for_stage_values(case: Case, findings: Findings) -> None:
                 findings.add(BLOCK_OF_STAGE_VALUE, form.file, row_subject(form.keys, rows.key(index)), column)
 
 
-@rule(HYDROS, OVERRIDES["hydro_bounds"])
+@rule(HYDROS_FILE, OVERRIDES["hydro_bounds"])
 def overrides_have_effect(case: Case, findings: Findings) -> None:
     """Require a diversion for bounds of diversion, and filling for filling rates.
 
@@ -385,7 +389,7 @@ def overrides_have_effect(case: Case, findings: Findings) -> None:
             findings.add(code, form.file, subject, column, value=table[column][row], feature=feature)
 
 
-@rule(HYDROS, OVERRIDES["hydro_bounds"])
+@rule(HYDROS_FILE, OVERRIDES["hydro_bounds"])
 def powers_of_plants_at_several_buses(case: Case, findings: Findings) -> None:
     """Warn where the power of a plant with machines at several buses is limited: it holds for all of them together.
 
@@ -406,7 +410,12 @@ def powers_of_plants_at_several_buses(case: Case, findings: Findings) -> None:
 
 
 @rule(
-    iterated=(THERMALS, HYDROS, LINES, *(OVERRIDES[name] for name in ("thermal_bounds", "hydro_bounds", "line_bounds")))
+    iterated=(
+        THERMALS_FILE,
+        HYDROS_FILE,
+        LINES_FILE,
+        *(OVERRIDES[name] for name in ("thermal_bounds", "hydro_bounds", "line_bounds")),
+    )
 )
 def bounds_near_capacities(case: Case, findings: Findings) -> None:
     """Warn of bounds by stage that are many times what the entity declares."""

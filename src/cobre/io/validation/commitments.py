@@ -8,6 +8,14 @@ import numpy as np
 from cobre.core.case import ABSENT_ID, Case
 from cobre.core.delays import BEFORE_STUDY, Anticipation, Deliveries, PastCommitment, anticipations
 from cobre.core.entities import Thermal, is_in_service
+from cobre.core.file_names import (
+    CONDITIONS_FILE,
+    CONFIG_FILE,
+    CONSTRAINTS_FILE,
+    POST_STUDY_FILE,
+    STAGES_FILE,
+    THERMALS_FILE,
+)
 from cobre.core.temporal import Stage
 from cobre.io.findings import (
     Findings,
@@ -20,20 +28,7 @@ from cobre.io.findings import (
     warning_code,
 )
 from cobre.io.validation.references import constraint_subject
-from cobre.io.validation.rules import (
-    CONDITIONS_FILE,
-    CONFIG_FILE,
-    CONSTRAINTS,
-    END_NOT_AFTER_START,
-    OVERRIDES,
-    POST_STUDY_FILE,
-    STAGES,
-    THERMALS,
-    WINDOWS_OVERLAP,
-    Rule,
-    require_order,
-    rule,
-)
+from cobre.io.validation.rules import END_NOT_AFTER_START, OVERRIDES, WINDOWS_OVERLAP, Rule, require_order, rule
 
 FIELD = "past_anticipated_commitments"
 LEAD_STAGES = "anticipated_config.lead_stages"
@@ -130,7 +125,7 @@ DELIVERY_WITHOUT_VALUE = warning_code(
 )
 
 
-@rule(THERMALS, iterated=(CONDITIONS_FILE, POST_STUDY_FILE))
+@rule(THERMALS_FILE, iterated=(CONDITIONS_FILE, POST_STUDY_FILE))
 def plants_of_commitments(case: Case, findings: Findings) -> None:
     """Require past commitments and post-study bounds of anticipated plants only."""
     anticipated = {plant.id for plant in case.system.thermals if plant.anticipated_config is not None}
@@ -142,7 +137,7 @@ def plants_of_commitments(case: Case, findings: Findings) -> None:
             findings.add(NOT_ANTICIPATED, file, (), field, value=id_, anticipated=IdList(anticipated))
 
 
-@rule(STAGES, POST_STUDY_FILE)
+@rule(STAGES_FILE, POST_STUDY_FILE)
 def stages_after_the_study(case: Case, findings: Findings) -> None:
     """Require post-study stages that begin where the study ends and follow one another, and bounds of existing ones."""
     after, file = case.post_study, POST_STUDY_FILE
@@ -159,7 +154,7 @@ def stages_after_the_study(case: Case, findings: Findings) -> None:
         require_order(row.min_mw, row.max_mw, file, subject, ("min_mw", "max_mw"), findings)
 
 
-@rule(STAGES, THERMALS, POST_STUDY_FILE)
+@rule(STAGES_FILE, THERMALS_FILE, POST_STUDY_FILE)
 def leads_within_the_study(case: Case, findings: Findings) -> None:
     """Require deliveries within the study, or in later stages that have bounds for the plant."""
     bounded = {(row.thermal_id, row.post_study_stage_index) for row in case.post_study.thermal_bounds}
@@ -168,14 +163,14 @@ def leads_within_the_study(case: Case, findings: Findings) -> None:
         lead = plant.thermal.anticipated_config.lead_stages if plant.thermal.anticipated_config else None
         if lead is not None and lead > len(deliveries.hours):
             facts = {"value": lead, "count": len(deliveries.hours)}
-            findings.add(LEAD_BEYOND_STUDY, THERMALS, subject, LEAD_STAGES, **facts)
+            findings.add(LEAD_BEYOND_STUDY, THERMALS_FILE, subject, LEAD_STAGES, **facts)
         for delivery in plant.decided:
             index = delivery - deliveries.num_stages
             if index >= 0 and (plant.thermal.id, index) not in bounded:
                 findings.add(DELIVERY_WITHOUT_BOUNDS, POST_STUDY_FILE, subject, "thermal_bounds", value=index)
 
 
-@rule(STAGES, THERMALS, POST_STUDY_FILE)
+@rule(STAGES_FILE, THERMALS_FILE, POST_STUDY_FILE)
 def leads_over_equal_stages(case: Case, findings: Findings) -> None:
     """Warn of a lead in stages where stages differ in length: it is not a fixed time."""
     for plant, deliveries in _plants(case):
@@ -190,10 +185,10 @@ def leads_over_equal_stages(case: Case, findings: Findings) -> None:
         changes = [(a, b) for a, b in pairwise(days) if max(a, b) > EVEN * min(a, b)]
         if changes and len(deliveries.hours) > 1:
             facts = {"value": config.lead_stages, "days": changes[0][0], "other_days": changes[0][1]}
-            findings.add(LEAD_OVER_UNEQUAL_STAGES, THERMALS, named("thermal", plant.thermal), LEAD_STAGES, **facts)
+            findings.add(LEAD_OVER_UNEQUAL_STAGES, THERMALS_FILE, named("thermal", plant.thermal), LEAD_STAGES, **facts)
 
 
-@rule(STAGES, THERMALS, POST_STUDY_FILE, CONDITIONS_FILE)
+@rule(STAGES_FILE, THERMALS_FILE, POST_STUDY_FILE, CONDITIONS_FILE)
 def commitments_cover_the_lead(case: Case, findings: Findings) -> None:
     """Require past commitments that follow one another and cover exactly the deliveries decided before the study."""
     for plant, deliveries in _plants(case):
@@ -233,7 +228,7 @@ def _check_coverage(
         findings.add(COMMITMENT_OF_THE_STUDY, CONDITIONS_FILE, subject, FIELD, **facts)
 
 
-@rule(STAGES, THERMALS, POST_STUDY_FILE, CONDITIONS_FILE, OVERRIDES["thermal_bounds"])
+@rule(STAGES_FILE, THERMALS_FILE, POST_STUDY_FILE, CONDITIONS_FILE, OVERRIDES["thermal_bounds"])
 def commitments_within_limits(case: Case, findings: Findings) -> None:
     """Require past commitments within the plant's limits at their delivery."""
     for plant, deliveries in _plants(case):
@@ -266,7 +261,7 @@ def _limits(case: Case, plant: Thermal, stage: Stage) -> tuple[float, float]:
     return limits["min_generation_mw"], limits["max_generation_mw"]
 
 
-@rule(THERMALS, OVERRIDES["thermal_bounds"])
+@rule(THERMALS_FILE, OVERRIDES["thermal_bounds"])
 def bounds_without_blocks(case: Case, findings: Findings) -> None:
     """Refuse bounds of an anticipated plant that differ by block: one number is committed for the stage."""
     table = case.overrides.thermal_bounds
@@ -281,7 +276,7 @@ def bounds_without_blocks(case: Case, findings: Findings) -> None:
             )
 
 
-@rule(THERMALS, CONSTRAINTS)
+@rule(THERMALS_FILE, CONSTRAINTS_FILE)
 def constraints_on_decisions(case: Case, findings: Findings) -> None:
     """Check `anticipated_decision`, which needs an anticipated plant, and `thermal_generation` of such a plant."""
     ahead = {plant.id for plant in case.system.thermals if plant.anticipated_config is not None}
@@ -290,12 +285,12 @@ def constraints_on_decisions(case: Case, findings: Findings) -> None:
         for term in constraint.terms:
             if term.variable == "anticipated_decision" and term.entity_id not in ahead:
                 facts = {"value": term.entity_id, "anticipated": IdList(ahead)}
-                findings.add(DECISION_NOT_ANTICIPATED, CONSTRAINTS, subject, "expression", **facts)
+                findings.add(DECISION_NOT_ANTICIPATED, CONSTRAINTS_FILE, subject, "expression", **facts)
             if term.variable == "thermal_generation" and term.entity_id in ahead:
-                findings.add(GENERATION_DECIDED_EARLIER, CONSTRAINTS, subject, "expression", value=term.entity_id)
+                findings.add(GENERATION_DECIDED_EARLIER, CONSTRAINTS_FILE, subject, "expression", value=term.entity_id)
 
 
-@rule(CONFIG_FILE, STAGES, THERMALS, POST_STUDY_FILE)
+@rule(CONFIG_FILE, STAGES_FILE, THERMALS_FILE, POST_STUDY_FILE)
 def deliveries_without_a_price(case: Case, findings: Findings) -> None:
     """Warn of deliveries after the study that have no value without a boundary policy."""
     if case.config.policy.boundary is not None:

@@ -11,23 +11,25 @@ import numpy as np
 from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case
 from cobre.core.entities import DeficitSegment
+from cobre.core.file_names import (
+    BUSES_FILE,
+    CONTRACTS_FILE,
+    HYDROS_FILE,
+    LINES_FILE,
+    PENALTIES_FILE,
+    SOURCES_FILE,
+    STATIONS_FILE,
+    THERMALS_FILE,
+)
 from cobre.core.hydro import Hydro
 from cobre.io.findings import Findings, Layer, Subject, error_code, named, warning_code
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES
 from cobre.io.validation.rules import (
-    BUSES,
-    CONTRACTS,
-    HYDROS,
-    LINES,
     NEGATIVE,
     NOT_POSITIVE,
     OUT_OF_RANGE,
     OVERRIDES,
-    PENALTIES_FILE,
-    SOURCES,
-    STATIONS,
     SYSTEM,
-    THERMALS,
     Rule,
     require_not_negative,
     require_order,
@@ -76,39 +78,39 @@ TAILRACE_EMPTY = error_code(
 
 def _groups(case: Case) -> Iterator[tuple[str, str, Sequence[Any]]]:
     system = case.system
-    yield LINES, "line", system.lines
-    yield THERMALS, "thermal", system.thermals
-    yield HYDROS, "hydro", system.hydros
-    yield SOURCES, "non-controllable source", system.non_controllable_sources
-    yield STATIONS, "pumping station", system.pumping_stations
-    yield CONTRACTS, "contract", system.energy_contracts
+    yield LINES_FILE, "line", system.lines
+    yield THERMALS_FILE, "thermal", system.thermals
+    yield HYDROS_FILE, "hydro", system.hydros
+    yield SOURCES_FILE, "non-controllable source", system.non_controllable_sources
+    yield STATIONS_FILE, "pumping station", system.pumping_stations
+    yield CONTRACTS_FILE, "contract", system.energy_contracts
 
 
 # By file: fields that must not be negative, and pairs of a minimum and a maximum.
 NOT_NEGATIVE: dict[str, tuple[str, ...]] = {
-    LINES: ("capacity.direct_mw", "capacity.reverse_mw", "losses_percent"),
-    THERMALS: ("generation.min_mw", "cost_per_mwh"),
-    HYDROS: (
+    LINES_FILE: ("capacity.direct_mw", "capacity.reverse_mw", "losses_percent"),
+    THERMALS_FILE: ("generation.min_mw", "cost_per_mwh"),
+    HYDROS_FILE: (
         "reservoir.min_storage_hm3",
         "outflow.min_outflow_m3s",
         "generation.min_turbined_m3s",
         "generation.min_generation_mw",
     ),
-    SOURCES: ("max_generation_mw",),
-    STATIONS: ("flow.min_m3s", "consumption_mw_per_m3s"),
-    CONTRACTS: ("limits.min_mw",),
+    SOURCES_FILE: ("max_generation_mw",),
+    STATIONS_FILE: ("flow.min_m3s", "consumption_mw_per_m3s"),
+    CONTRACTS_FILE: ("limits.min_mw",),
 }
 
 ORDERED: dict[str, tuple[tuple[str, str], ...]] = {
-    THERMALS: (("generation.min_mw", "generation.max_mw"),),
-    HYDROS: (
+    THERMALS_FILE: (("generation.min_mw", "generation.max_mw"),),
+    HYDROS_FILE: (
         ("reservoir.min_storage_hm3", "reservoir.max_storage_hm3"),
         ("outflow.min_outflow_m3s", "outflow.max_outflow_m3s"),
         ("generation.min_turbined_m3s", "generation.max_turbined_m3s"),
         ("generation.min_generation_mw", "generation.max_generation_mw"),
     ),
-    STATIONS: (("flow.min_m3s", "flow.max_m3s"),),
-    CONTRACTS: (("limits.min_mw", "limits.max_mw"),),
+    STATIONS_FILE: (("flow.min_m3s", "flow.max_m3s"),),
+    CONTRACTS_FILE: (("limits.min_mw", "limits.max_mw"),),
 }
 
 
@@ -135,19 +137,19 @@ def entry_before_exit(case: Case, findings: Findings) -> None:
                 findings.add(EXIT_NOT_AFTER_ENTRY, file, subject, "exit_stage_id", value=leave, entry=entry)
 
 
-@rule(LINES)
+@rule(LINES_FILE)
 def lines_join_two_buses(case: Case, findings: Findings) -> None:
     """Require lines between two different buses, with losses below 100 %."""
     for line in case.system.lines:
         subject = named("line", line)
         if line.source_bus_id == line.target_bus_id:
-            findings.add(LINE_TO_ITSELF, LINES, subject, "target_bus_id", value=line.target_bus_id)
+            findings.add(LINE_TO_ITSELF, LINES_FILE, subject, "target_bus_id", value=line.target_bus_id)
         if line.losses_percent >= 100:
             facts = {"value": line.losses_percent, "range": "a number below 100"}
-            findings.add(OUT_OF_RANGE, LINES, subject, "losses_percent", **facts)
+            findings.add(OUT_OF_RANGE, LINES_FILE, subject, "losses_percent", **facts)
 
 
-@rule(HYDROS)
+@rule(HYDROS_FILE)
 def limits_of_unit_groups(case: Case, findings: Findings) -> None:
     """Refuse unit groups with negative limits, or minimums above their maximums."""
     for hydro in case.system.hydros:
@@ -157,11 +159,11 @@ def limits_of_unit_groups(case: Case, findings: Findings) -> None:
                 pair = (f"min_{quantity}", f"max_{quantity}")
                 paths = (f"unit_groups (id {group.id}).{pair[0]}", f"unit_groups (id {group.id}).{pair[1]}")
                 low, high = getattr(group, pair[0]), getattr(group, pair[1])
-                require_not_negative(low, HYDROS, subject, paths[0], findings)
-                require_order(low, high, HYDROS, subject, paths, findings)
+                require_not_negative(low, HYDROS_FILE, subject, paths[0], findings)
+                require_order(low, high, HYDROS_FILE, subject, paths, findings)
 
 
-@rule(HYDROS)
+@rule(HYDROS_FILE)
 def unit_groups_within_the_plant(case: Case, findings: Findings) -> None:
     """Refuse maxima of unit groups that sum to more than the plant's, and minima that sum to less."""
     for hydro in case.system.hydros:
@@ -172,23 +174,23 @@ def unit_groups_within_the_plant(case: Case, findings: Findings) -> None:
             if total > limit + slack if is_maximum else total < limit - slack:
                 code = GROUPS_ABOVE_PLANT if is_maximum else GROUPS_BELOW_PLANT
                 facts = {"value": total, "limit": name, "own": limit}
-                findings.add(code, HYDROS, named("hydro", hydro), f"unit_groups.{name}", **facts)
+                findings.add(code, HYDROS_FILE, named("hydro", hydro), f"unit_groups.{name}", **facts)
 
 
-@rule(HYDROS)
+@rule(HYDROS_FILE)
 def forms_of_plants(case: Case, findings: Findings) -> None:
     """Require efficiency, losses, diversion and tailrace within their ranges."""
     for hydro in case.system.hydros:
         subject = named("hydro", hydro)
         for field, is_right, value, expected in _forms(hydro):
             if not is_right:
-                findings.add(OUT_OF_RANGE, HYDROS, subject, field, value=value, range=expected)
+                findings.add(OUT_OF_RANGE, HYDROS_FILE, subject, field, value=value, range=expected)
         if hydro.tailrace is not None and hydro.tailrace.points is not None:
             outflows = [point.outflow_m3s for point in hydro.tailrace.points]
             if not outflows or any(before >= after for before, after in pairwise(outflows)):
-                findings.add(TAILRACE_POINTS, HYDROS, subject, "tailrace.points")
+                findings.add(TAILRACE_POINTS, HYDROS_FILE, subject, "tailrace.points")
         if hydro.tailrace is not None and hydro.tailrace.coefficients is not None and not hydro.tailrace.coefficients:
-            findings.add(TAILRACE_EMPTY, HYDROS, subject, "tailrace.coefficients")
+            findings.add(TAILRACE_EMPTY, HYDROS_FILE, subject, "tailrace.coefficients")
 
 
 def _forms(hydro: Hydro) -> Iterator[tuple[str, bool, float, str]]:
@@ -282,7 +284,7 @@ def costs_above_zero(case: Case, findings: Findings) -> None:
             findings.add(NEGATIVE if may_be_zero else NOT_POSITIVE, PENALTIES_FILE, (), field, value=value)
 
 
-@rule(iterated=(LINES, SOURCES, HYDROS))
+@rule(iterated=(LINES_FILE, SOURCES_FILE, HYDROS_FILE))
 def costs_of_entities(case: Case, findings: Findings) -> None:
     """Refuse negative penalties of single entities; 0, which published cases use, is a warning."""
     for file, subject, field, value in _costs_of_entities(case):
@@ -295,15 +297,15 @@ def costs_of_entities(case: Case, findings: Findings) -> None:
 def _costs_of_entities(case: Case) -> Iterator[tuple[str, Subject, str, float]]:
     for line in case.system.lines:
         if line.exchange_cost is not None:
-            yield LINES, named("line", line), "exchange_cost", line.exchange_cost
+            yield LINES_FILE, named("line", line), "exchange_cost", line.exchange_cost
     for source in case.system.non_controllable_sources:
         if source.curtailment_cost is not None:
-            yield SOURCES, named("non-controllable source", source), "curtailment_cost", source.curtailment_cost
+            yield SOURCES_FILE, named("non-controllable source", source), "curtailment_cost", source.curtailment_cost
     for hydro in case.system.hydros:
         for item in fields(hydro.penalties) if hydro.penalties else ():
             value = getattr(hydro.penalties, item.name)
             if value is not None:
-                yield HYDROS, named("hydro", hydro), f"penalties.{item.name}", value
+                yield HYDROS_FILE, named("hydro", hydro), f"penalties.{item.name}", value
 
 
 @rule(iterated=[OVERRIDES[name] for name in PRICE_TABLES])
@@ -320,13 +322,13 @@ def costs_of_stages(case: Case, findings: Findings) -> None:
                 findings.add(NEGATIVE if may_be_zero else NOT_POSITIVE, form.file, subject, column, value=values[row])
 
 
-@rule(iterated=(PENALTIES_FILE, BUSES))
+@rule(iterated=(PENALTIES_FILE, BUSES_FILE))
 def tiers_of_deficit(case: Case, findings: Findings) -> None:
     """Require tiers of deficit that rise in cost, the last without a limit."""
     _check_tiers(case.penalties.bus.deficit_segments, PENALTIES_FILE, (), "bus.deficit_segments", findings)
     for bus in case.system.buses:
         if bus.deficit_segments is not None:
-            _check_tiers(bus.deficit_segments, BUSES, named("bus", bus), "deficit_segments", findings)
+            _check_tiers(bus.deficit_segments, BUSES_FILE, named("bus", bus), "deficit_segments", findings)
 
 
 def _check_tiers(tiers: Sequence[DeficitSegment], file: str, subject: Subject, field: str, findings: Findings) -> None:
@@ -348,7 +350,7 @@ def _check_tiers(tiers: Sequence[DeficitSegment], file: str, subject: Subject, f
             findings.add(DEFICIT_ORDER, file, subject, f"{field}[{position}].cost", **facts)
 
 
-@rule(PENALTIES_FILE, BUSES, HYDROS)
+@rule(PENALTIES_FILE, BUSES_FILE, HYDROS_FILE)
 def order_of_costs(case: Case, findings: Findings) -> None:
     """Warn of penalties whose order makes a violation cheaper than its alternative."""
     tiers = [case.penalties.bus.deficit_segments, *(bus.deficit_segments or () for bus in case.system.buses)]
@@ -361,13 +363,13 @@ def order_of_costs(case: Case, findings: Findings) -> None:
         subject, field = named("hydro", hydro), "generation_violation_below_cost"
         cost = _cost(case, hydro, field)
         if cost >= deficit and hydro.generation.min_generation_mw > 0:
-            findings.add(GENERATION_ABOVE_DEFICIT, HYDROS, subject, field, value=cost, deficit=deficit)
+            findings.add(GENERATION_ABOVE_DEFICIT, HYDROS_FILE, subject, field, value=cost, deficit=deficit)
     for hydro in hydros:
         for field in FLOW_VIOLATIONS:
             cost = _cost(case, hydro, field)
             if cost <= spillage:
                 facts = {"value": cost, "spillage": spillage}
-                findings.add(VIOLATION_BELOW_SPILLAGE, HYDROS, named("hydro", hydro), field, **facts)
+                findings.add(VIOLATION_BELOW_SPILLAGE, HYDROS_FILE, named("hydro", hydro), field, **facts)
 
 
 def _cost(case: Case, hydro: Hydro, field: str) -> float:

@@ -4,6 +4,7 @@ import numpy as np
 
 from cobre.core.arrays import sum_in_order
 from cobre.core.case import Case
+from cobre.core.file_names import CONSTRAINT_BOUNDS_FILE, CONSTRAINTS_FILE, PARAMETERS_FILE, STAGES_FILE
 from cobre.core.generic_constraints import GenericConstraint, Parameter, names_in
 from cobre.core.temporal import Stage
 from cobre.io.findings import (
@@ -19,15 +20,7 @@ from cobre.io.findings import (
 )
 from cobre.io.input_files.constraint_expressions import VARIABLES
 from cobre.io.validation.references import constraint_subject
-from cobre.io.validation.rules import (
-    CONSTRAINT_BOUNDS,
-    CONSTRAINTS,
-    PARAMETERS_FILE,
-    STAGES,
-    Rule,
-    distinct,
-    rule,
-)
+from cobre.io.validation.rules import CONSTRAINT_BOUNDS_FILE, Rule, distinct, rule
 
 STARTS = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
@@ -62,12 +55,12 @@ STORAGE_BETWEEN_BLOCKS = error_code(
 NO_ROW = error_code(
     "constraint-without-row",
     Layer.MEANING,
-    f"has no row in {CONSTRAINT_BOUNDS}: it has no effect",
+    f"has no row in {CONSTRAINT_BOUNDS_FILE}: it has no effect",
     expected="a row for each stage in which it applies; its bounds may be null",
 )
 
 NO_BOUNDS = warning_code(
-    "constraint-without-bounds", Layer.MEANING, f"has no row in {CONSTRAINT_BOUNDS}: it has no effect"
+    "constraint-without-bounds", Layer.MEANING, f"has no row in {CONSTRAINT_BOUNDS_FILE}: it has no effect"
 )
 
 BOTH_NULL = error_code(
@@ -99,7 +92,7 @@ ABOVE_EXPRESSION = error_code(
 )
 
 
-@rule(PARAMETERS_FILE, STAGES)
+@rule(PARAMETERS_FILE, STAGES_FILE)
 def parameters_cover_stages(case: Case, findings: Findings) -> None:
     """Require a value of a parameter in every stage and block in which a constraint may use it."""
     for parameter in case.generic_constraints.parameters.values():
@@ -127,7 +120,7 @@ def _missing(parameter: Parameter, horizon: tuple[Stage, ...]) -> str:
     return ""
 
 
-@rule(PARAMETERS_FILE, STAGES)
+@rule(PARAMETERS_FILE, STAGES_FILE)
 def parameters_name_stages(case: Case, findings: Findings) -> None:
     """Require that values of parameters belong to stages that exist."""
     stage_ids = {stage.id for stage in case.horizon.stages}
@@ -139,7 +132,7 @@ def parameters_name_stages(case: Case, findings: Findings) -> None:
                 findings.add(VALUE_OF_UNKNOWN_STAGE, PARAMETERS_FILE, subject, value=IdList(unknown))
 
 
-@rule(CONSTRAINTS, STAGES, error_free=(CONSTRAINT_BOUNDS,))
+@rule(CONSTRAINTS_FILE, STAGES_FILE, error_free=(CONSTRAINT_BOUNDS_FILE,))
 def blocks_of_terms(case: Case, findings: Findings) -> None:
     """Require that each stage in which a constraint acts has the blocks that its terms name."""
     acting = _acting_stages(case)
@@ -152,7 +145,7 @@ def blocks_of_terms(case: Case, findings: Findings) -> None:
                 code = _wrong_block(term.variable, term.block_id, stage)
                 if code is not None:
                     facts = {"stage": stage.id, "value": term.block_id, "last": len(stage.blocks) - 1}
-                    findings.add(code, CONSTRAINTS, constraint_subject(constraint), field, **facts)
+                    findings.add(code, CONSTRAINTS_FILE, constraint_subject(constraint), field, **facts)
 
 
 def _acting_stages(case: Case) -> dict[int, list[Stage]]:
@@ -176,7 +169,7 @@ def _wrong_block(variable: str, block_id: int, stage: Stage) -> Code | None:
 DIMENSION_RULES: tuple[Rule, ...] = (parameters_cover_stages, parameters_name_stages, blocks_of_terms)
 
 
-@rule(CONSTRAINTS, STAGES, error_free=(CONSTRAINT_BOUNDS,))
+@rule(CONSTRAINTS_FILE, STAGES_FILE, error_free=(CONSTRAINT_BOUNDS_FILE,))
 def constraints_have_effect(case: Case, findings: Findings) -> None:
     """Require rows in the table of bounds: a constraint acts only where it has one."""
     acting = _acting_stages(case)
@@ -184,10 +177,10 @@ def constraints_have_effect(case: Case, findings: Findings) -> None:
         if not acting[constraint.id]:
             has_relation = constraint.relation is not None
             code, field = (NO_ROW, "expression") if has_relation else (NO_BOUNDS, "")
-            findings.add(code, CONSTRAINTS, constraint_subject(constraint), field)
+            findings.add(code, CONSTRAINTS_FILE, constraint_subject(constraint), field)
 
 
-@rule(CONSTRAINTS, error_free=(CONSTRAINT_BOUNDS,))
+@rule(CONSTRAINTS_FILE, error_free=(CONSTRAINT_BOUNDS_FILE,))
 def bounds_of_rows(case: Case, findings: Findings) -> None:
     """Require a bound of each row, in the table or in the expression; where both have one, the sum counts."""
     by_id = {constraint.id: constraint for constraint in case.generic_constraints.constraints}
@@ -200,7 +193,7 @@ def bounds_of_rows(case: Case, findings: Findings) -> None:
         if wrong_row is not None:
             code, field, facts = wrong_row
             subject = about("constraint", constraint_id, "stage", stage_id)
-            findings.add(code, CONSTRAINT_BOUNDS, subject, field, **facts)
+            findings.add(code, CONSTRAINT_BOUNDS_FILE, subject, field, **facts)
 
 
 WrongRow = tuple[Code, str, dict[str, float]]

@@ -13,18 +13,14 @@ import numpy as np
 
 from cobre.core.arrays import HOURS_PER_DAY
 from cobre.core.case import Case
+from cobre.core.file_names import CONFIG_FILE, LOAD_FACTORS_FILE, POST_STUDY_FILE, SOURCE_FACTORS_FILE, STAGES_FILE
 from cobre.core.temporal import PreStudyStage, Season, SeasonDefinitions, Stage
 from cobre.io.findings import Findings, Layer, about, error_code, several, warning_code
 from cobre.io.validation.rules import (
-    CONFIG_FILE,
     END_NOT_AFTER_START,
     ENDS_AFTER_STUDY_START,
-    LOAD_FILE,
     NOT_POSITIVE,
     OUT_OF_RANGE,
-    POST_STUDY_FILE,
-    SOURCE_FILE,
-    STAGES,
     Rule,
     require_not_negative,
     rule,
@@ -68,58 +64,58 @@ BLOCK_FACTOR_COUNT = error_code(
 )
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def at_least_two_stages(case: Case, findings: Findings) -> None:
     """Require at least two stages: with one there is no future cost to approximate."""
     count = len(case.horizon.stages)
     if count < MIN_STAGES:
-        findings.add(TOO_FEW_STAGES, STAGES, (), "stages", value=count)
+        findings.add(TOO_FEW_STAGES, STAGES_FILE, (), "stages", value=count)
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def ids_of_stages(case: Case, findings: Findings) -> None:
     """Require ids of stages without a gap, usually from 0, and negative ids of pre-study stages."""
     stage_ids = [stage.id for stage in case.horizon.stages]
     if stage_ids[0] < 0 or stage_ids != list(range(stage_ids[0], stage_ids[0] + len(stage_ids))):
-        findings.add(STAGE_IDS, STAGES, (), "stages.id", value=", ".join(str(id_) for id_ in stage_ids[:8]))
+        findings.add(STAGE_IDS, STAGES_FILE, (), "stages.id", value=", ".join(str(id_) for id_ in stage_ids[:8]))
     for stage in case.horizon.pre_study_stages:
         if stage.id >= 0:
-            findings.add(PRE_STUDY_ID, STAGES, about("pre-study stage", stage.id), "id", value=stage.id)
+            findings.add(PRE_STUDY_ID, STAGES_FILE, about("pre-study stage", stage.id), "id", value=stage.id)
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def blocks_count_from_zero(case: Case, findings: Findings) -> None:
     """Require blocks with ids 0, 1, 2, ... and hours above 0."""
     for stage in case.horizon.stages:
         subject, block_ids = about("stage", stage.id), [block.id for block in stage.blocks]
         if not block_ids:
-            findings.add(NO_BLOCKS, STAGES, subject, "blocks")
+            findings.add(NO_BLOCKS, STAGES_FILE, subject, "blocks")
         elif block_ids != list(range(len(block_ids))):
-            findings.add(BLOCK_IDS, STAGES, subject, "blocks", value=", ".join(map(str, block_ids)))
+            findings.add(BLOCK_IDS, STAGES_FILE, subject, "blocks", value=", ".join(map(str, block_ids)))
         for block in stage.blocks:
             if block.hours <= 0:
-                findings.add(BLOCK_HOURS, STAGES, subject, f"blocks (id {block.id}).hours", value=block.hours)
+                findings.add(BLOCK_HOURS, STAGES_FILE, subject, f"blocks (id {block.id}).hours", value=block.hours)
 
 
-@rule(STAGES, CONFIG_FILE)
+@rule(STAGES_FILE, CONFIG_FILE)
 def stages_have_openings(case: Case, findings: Findings) -> None:
     """Require at least one opening in every stage, except where nodes have their own realisations."""
     has_nodes = bool(case.horizon.policy_graph.nodes) and case.config.training.is_enumerated
     for stage in case.horizon.stages:
         subject = about("stage", stage.id)
         if stage.num_openings is None and not has_nodes:
-            findings.add(OPENINGS_MISSING, STAGES, subject, "num_openings")
+            findings.add(OPENINGS_MISSING, STAGES_FILE, subject, "num_openings")
         elif stage.num_openings is not None and stage.num_openings < 1:
-            findings.add(NO_OPENINGS, STAGES, subject, "num_openings", value=stage.num_openings)
+            findings.add(NO_OPENINGS, STAGES_FILE, subject, "num_openings", value=stage.num_openings)
 
 
-@rule(STAGES, error_free=(LOAD_FILE, SOURCE_FILE))
+@rule(STAGES_FILE, error_free=(LOAD_FACTORS_FILE, SOURCE_FACTORS_FILE))
 def factors_for_each_block(case: Case, findings: Findings) -> None:
     """Require factors for as many blocks as the stage has."""
     blocks = {stage.id: len(stage.blocks) for stage in case.horizon.stages}
     kinds = (
-        (LOAD_FILE, "bus", case.scenarios.load_factors),
-        (SOURCE_FILE, "source", case.scenarios.non_controllable_factors),
+        (LOAD_FACTORS_FILE, "bus", case.scenarios.load_factors),
+        (SOURCE_FACTORS_FILE, "source", case.scenarios.non_controllable_factors),
     )
     for file, word, factors in kinds:
         for (entity_id, stage_id), values in factors.items():
@@ -164,69 +160,69 @@ SOBOL_SET_SIZE = warning_code(
 )
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def dates_in_order(case: Case, findings: Findings) -> None:
     """Require stages that end after they start and follow one another."""
     dated: list[Dated] = [*case.horizon.pre_study_stages, *case.horizon.stages]
     for stage in dated:
         if stage.end_date <= stage.start_date:
             facts = {"value": stage.end_date, "start": stage.start_date, "period": "stage"}
-            findings.add(END_NOT_AFTER_START, STAGES, about("stage", stage.id), "end_date", **facts)
+            findings.add(END_NOT_AFTER_START, STAGES_FILE, about("stage", stage.id), "end_date", **facts)
     for before, after in pairwise(case.horizon.stages):
         subject, facts = about("stage", after.id), {"before": before.id, "end": before.end_date}
         if after.end_date <= before.end_date:
-            findings.add(STAGES_OUT_OF_ORDER, STAGES, subject, "end_date", value=after.end_date, **facts)
+            findings.add(STAGES_OUT_OF_ORDER, STAGES_FILE, subject, "end_date", value=after.end_date, **facts)
         elif after.start_date != before.end_date:
             code = STAGES_OVERLAP if after.start_date < before.end_date else GAP_BETWEEN_STAGES
-            findings.add(code, STAGES, subject, "start_date", value=after.start_date, **facts)
+            findings.add(code, STAGES_FILE, subject, "start_date", value=after.start_date, **facts)
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def pre_study_stages_before_the_study(case: Case, findings: Findings) -> None:
     """Require pre-study stages that end before the study starts."""
     start = case.horizon.stages[0].start_date
     for stage in case.horizon.pre_study_stages:
         if stage.end_date > start:
             subject = about("pre-study stage", stage.id)
-            findings.add(ENDS_AFTER_STUDY_START, STAGES, subject, "end_date", value=stage.end_date, start=start)
+            findings.add(ENDS_AFTER_STUDY_START, STAGES_FILE, subject, "end_date", value=stage.end_date, start=start)
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def discount_rates(case: Case, findings: Findings) -> None:
     """Refuse negative annual discount rates."""
     graph = case.horizon.policy_graph
     field = "annual_discount_rate_override"
-    require_not_negative(graph.annual_discount_rate, STAGES, (), "policy_graph.annual_discount_rate", findings)
+    require_not_negative(graph.annual_discount_rate, STAGES_FILE, (), "policy_graph.annual_discount_rate", findings)
     for edge in graph.transitions:
         if edge.annual_discount_rate_override is not None:
             subject = about("transition", f"{edge.source_id} -> {edge.target_id}")
-            require_not_negative(edge.annual_discount_rate_override, STAGES, subject, field, findings)
+            require_not_negative(edge.annual_discount_rate_override, STAGES_FILE, subject, field, findings)
     for stage in case.horizon.stages:
         if stage.annual_discount_rate_override is not None:
             rate = stage.annual_discount_rate_override
-            require_not_negative(rate, STAGES, about("stage", stage.id), field, findings)
+            require_not_negative(rate, STAGES_FILE, about("stage", stage.id), field, findings)
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def risk_measures(case: Case, findings: Findings) -> None:
     """Require CVaR with alpha above 0 and at most 1, and lambda from 0 to 1."""
     for stage in case.horizon.stages:
         subject = about("stage", stage.id)
         if stage.risk is not None and not 0 < stage.risk.alpha <= 1:
             facts = {"value": stage.risk.alpha, "range": "above 0 and at most 1"}
-            findings.add(OUT_OF_RANGE, STAGES, subject, "risk_measure.cvar.alpha", **facts)
+            findings.add(OUT_OF_RANGE, STAGES_FILE, subject, "risk_measure.cvar.alpha", **facts)
         if stage.risk is not None and not 0 <= stage.risk.lambda_ <= 1:
             facts = {"value": stage.risk.lambda_, "range": "between 0 and 1"}
-            findings.add(OUT_OF_RANGE, STAGES, subject, "risk_measure.cvar.lambda", **facts)
+            findings.add(OUT_OF_RANGE, STAGES_FILE, subject, "risk_measure.cvar.lambda", **facts)
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def sizes_of_sobol_sets(case: Case, findings: Findings) -> None:
     """Warn of Sobol sets whose size is not a power of 2."""
     for stage in case.horizon.stages:
         count = stage.num_openings or 0
         if stage.sampling_method == "qmc_sobol" and count & (count - 1):
-            findings.add(SOBOL_SET_SIZE, STAGES, about("stage", stage.id), "num_openings", value=count)
+            findings.add(SOBOL_SET_SIZE, STAGES_FILE, about("stage", stage.id), "num_openings", value=count)
 
 
 # Hours, seasons and factors compared with the calendar.
@@ -265,18 +261,18 @@ MEAN_OF_LOAD_FACTORS = warning_code(
 )
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def hours_of_the_calendar(case: Case, findings: Findings) -> None:
     """Compare the hours of the blocks of a stage with the hours from its start to its end."""
     differing: list[Stage] = []
     for stage in case.horizon.stages:
         if _has_too_many(stage, stage.hours):
-            findings.add(TOO_MANY_HOURS, STAGES, about("stage", stage.id), "blocks.hours", **_hours(stage))
+            findings.add(TOO_MANY_HOURS, STAGES_FILE, about("stage", stage.id), "blocks.hours", **_hours(stage))
         elif not _is_near(stage, stage.hours):
             differing.append(stage)
     if differing:
         subject = several("stage", (stage.id for stage in differing))
-        findings.add(HOURS_DIFFER, STAGES, subject, "blocks.hours", **_hours(differing[0]))
+        findings.add(HOURS_DIFFER, STAGES_FILE, subject, "blocks.hours", **_hours(differing[0]))
 
 
 def _hours(stage: Stage) -> dict[str, float | date]:
@@ -314,7 +310,7 @@ def post_study_stages_follow(case: Case, findings: Findings) -> None:
             findings.add(POST_STUDY_GAP, POST_STUDY_FILE, about("stage", index), "duration_hours", **facts)
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def seasons_of_the_dates(case: Case, findings: Findings) -> None:
     """Warn of a stage far from the days of its season. Weeks are not compared: they begin on any day."""
     definitions = case.horizon.season_definitions
@@ -331,7 +327,7 @@ def seasons_of_the_dates(case: Case, findings: Findings) -> None:
         if distance > MAX_DAYS_APART:
             facts = {"label": season.label, "start": stage.start_date, "end": stage.end_date, "days": distance}
             subject = about("stage", stage.id)
-            findings.add(SEASON_OF_OTHER_DATES, STAGES, subject, "season_id", value=stage.season_id, **facts)
+            findings.add(SEASON_OF_OTHER_DATES, STAGES_FILE, subject, "season_id", value=stage.season_id, **facts)
 
 
 def _spans(season: Season, definitions: SeasonDefinitions, year: int) -> Iterator[tuple[date, date]]:
@@ -361,7 +357,7 @@ def _distance(stage: Dated, begin: date, end: date) -> int:
     return (begin - stage.end_date).days + 1 if begin >= stage.end_date else (stage.start_date - end).days + 1
 
 
-@rule(STAGES, LOAD_FILE)
+@rule(STAGES_FILE, LOAD_FACTORS_FILE)
 def means_of_load_factors(case: Case, findings: Findings) -> None:
     """Warn of load factors whose mean over a stage is not 1: the table has the stage's mean load."""
     hours = {stage.id: np.array([block.hours for block in stage.blocks]) for stage in case.horizon.stages}
@@ -375,15 +371,15 @@ def means_of_load_factors(case: Case, findings: Findings) -> None:
             worst[bus] = (mean, stage_id)
     for bus, (mean, stage_id) in worst.items():
         subject = about("bus", bus, "stage", stage_id)
-        findings.add(MEAN_OF_LOAD_FACTORS, LOAD_FILE, subject, "block_factors", value=mean)
+        findings.add(MEAN_OF_LOAD_FACTORS, LOAD_FACTORS_FILE, subject, "block_factors", value=mean)
 
 
-@rule(iterated=(LOAD_FILE, SOURCE_FILE))
+@rule(iterated=(LOAD_FACTORS_FILE, SOURCE_FACTORS_FILE))
 def factors_above_zero(case: Case, findings: Findings) -> None:
     """Require block factors above zero."""
     kinds = (
-        (LOAD_FILE, "bus", case.scenarios.load_factors),
-        (SOURCE_FILE, "source", case.scenarios.non_controllable_factors),
+        (LOAD_FACTORS_FILE, "bus", case.scenarios.load_factors),
+        (SOURCE_FACTORS_FILE, "source", case.scenarios.non_controllable_factors),
     )
     for file, word, factors in kinds:
         for (entity_id, stage_id), values in factors.items():

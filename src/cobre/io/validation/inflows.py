@@ -9,6 +9,7 @@ import numpy as np
 
 from cobre.core.arrays import MONTHS_PER_YEAR, distinct_values
 from cobre.core.case import Case, Table
+from cobre.core.file_names import CONDITIONS_FILE, CONFIG_FILE, HYDROS_FILE, STAGES_FILE
 from cobre.core.hydro import Hydro
 from cobre.io.findings import (
     Findings,
@@ -21,15 +22,11 @@ from cobre.io.findings import (
     warning_code,
 )
 from cobre.io.validation.rules import (
-    CONDITIONS_FILE,
-    CONFIG_FILE,
     END_NOT_AFTER_START,
     ENDS_AFTER_STUDY_START,
-    HYDROS,
     NOT_POSITIVE,
     OUT_OF_RANGE,
     SCENARIOS,
-    STAGES,
     Rule,
     distinct,
     has_inflow_lags,
@@ -43,7 +40,7 @@ STATISTICS = SCENARIOS["inflow_seasonal_stats"]
 COEFFICIENTS = SCENARIOS["inflow_ar_coefficients"]
 ANNUAL = SCENARIOS["inflow_annual_component"]
 ESTIMATED_FROM = (HISTORY, STATISTICS, COEFFICIENTS)
-LAG_INPUTS = (HYDROS, COEFFICIENTS, ANNUAL, HISTORY, CONFIG_FILE)
+LAG_INPUTS = (HYDROS_FILE, COEFFICIENTS, ANNUAL, HISTORY, CONFIG_FILE)
 
 # A row for every stage.
 
@@ -68,7 +65,7 @@ LAGS_WITH_GAP = error_code(
 )
 
 
-@rule(STAGES, iterated=[SCENARIOS[name] for name in BY_ENTITY])
+@rule(STAGES_FILE, iterated=[SCENARIOS[name] for name in BY_ENTITY])
 def statistics_of_every_stage(case: Case, findings: Findings) -> None:
     """Require statistics of all stages for an entity that has some; without any, its inflow or load is 0."""
     stage_ids = {stage.id for stage in case.horizon.stages}
@@ -96,7 +93,7 @@ def _has_all_stages(table: Table, column: str, stage_ids: set[int]) -> bool:
     return len(present[0]) == len(distinct_values(table[column])) and bool((present[1] == len(stage_ids)).all())
 
 
-@rule(HYDROS, STATISTICS, HISTORY, SCENARIOS["external_inflow_scenarios"])
+@rule(HYDROS_FILE, STATISTICS, HISTORY, SCENARIOS["external_inflow_scenarios"])
 def plants_without_inflow(case: Case, findings: Findings) -> None:
     """Warn of plants without any row of inflow: they have none."""
     tables = case.scenarios
@@ -209,26 +206,26 @@ def loads_below_zero(case: Case, findings: Findings) -> None:
             findings.add(NEGATIVE_LOAD, SCENARIOS[name], about("bus", bus_id), column, effect=effect)
 
 
-@rule(STAGES, *LAG_INPUTS)
+@rule(STAGES_FILE, *LAG_INPUTS)
 def lags_need_seasons(case: Case, findings: Findings) -> None:
     """Require seasons if inflows have lags; without them the past would silently count as zero."""
     if not has_inflow_lags(case):
         return
     definitions = case.horizon.season_definitions
     if definitions is None:
-        findings.add(LAGS_WITHOUT_SEASONS, STAGES, (), "season_definitions")
+        findings.add(LAGS_WITHOUT_SEASONS, STAGES_FILE, (), "season_definitions")
     without = [stage.id for stage in case.horizon.stages if stage.season_id is None]
     if without and (definitions is None or definitions.cycle_type == "custom"):
-        findings.add(STAGES_WITHOUT_SEASON, STAGES, (), "stages.season_id", value=stages(without))
+        findings.add(STAGES_WITHOUT_SEASON, STAGES_FILE, (), "stages.season_id", value=stages(without))
 
 
-@rule(STAGES, *LAG_INPUTS)
+@rule(STAGES_FILE, *LAG_INPUTS)
 def lags_are_carried(case: Case, findings: Findings) -> None:
     """Warn where state_variables leaves lags out: cuts include them anyway, or the lower bound would be wrong."""
     if has_inflow_lags(case):
         without = [stage.id for stage in case.horizon.stages if not stage.state_variables.inflow_lags]
         if without:
-            findings.add(LAGS_NOT_IN_STATE, STAGES, (), "state_variables.inflow_lags", value=stages(without))
+            findings.add(LAGS_NOT_IN_STATE, STAGES_FILE, (), "state_variables.inflow_lags", value=stages(without))
 
 
 @rule(COEFFICIENTS)
@@ -239,7 +236,7 @@ def residual_ratios(case: Case, findings: Findings) -> None:
         findings.add(RESIDUAL_RATIO, COEFFICIENTS, (), "residual_std_ratio")
 
 
-@rule(STAGES, STATISTICS, COEFFICIENTS)
+@rule(STAGES_FILE, STATISTICS, COEFFICIENTS)
 def terms_of_earlier_stages(case: Case, findings: Findings) -> None:
     """Warn of pre-study statistics without coefficients: those of the study's stages of the same season are used."""
     statistics, terms = case.scenarios.inflow_seasonal_stats, case.scenarios.inflow_ar_coefficients
@@ -258,7 +255,7 @@ def terms_of_earlier_stages(case: Case, findings: Findings) -> None:
         findings.add(NO_COEFFICIENTS_BEFORE, COEFFICIENTS, value=stages(bare))
 
 
-@rule(STAGES, ANNUAL, *ESTIMATED_FROM)
+@rule(STAGES_FILE, ANNUAL, *ESTIMATED_FROM)
 def annual_components(case: Case, findings: Findings) -> None:
     """Require monthly seasons for an annual component."""
     table = case.scenarios.inflow_annual_component
@@ -356,7 +353,7 @@ def _has_faulty_windows(table: Table) -> bool:
     return bool((end <= start).any() or ((hydro[1:] == hydro[:-1]) & (start[1:] < end[:-1])).any())
 
 
-@rule(STAGES, CONDITIONS_FILE)
+@rule(STAGES_FILE, CONDITIONS_FILE)
 def observations_before_the_study(case: Case, findings: Findings) -> None:
     """Require recent observations before the study, and warn of negative ones."""
     start, field = case.horizon.stages[0].start_date, "recent_observations"
@@ -376,13 +373,13 @@ def _is_estimated(case: Case) -> bool:
     return has_history and (tables.inflow_seasonal_stats is None or tables.inflow_ar_coefficients is None)
 
 
-@rule(STAGES, HYDROS, *ESTIMATED_FROM)
+@rule(STAGES_FILE, HYDROS_FILE, *ESTIMATED_FROM)
 def history_to_estimate_from(case: Case, findings: Findings) -> None:
     """Require seasons, and some history of each plant, for estimation."""
     if not _is_estimated(case):
         return
     if case.horizon.season_definitions is None:
-        findings.add(ESTIMATION_WITHOUT_SEASONS, STAGES, (), "season_definitions")
+        findings.add(ESTIMATION_WITHOUT_SEASONS, STAGES_FILE, (), "season_definitions")
     present = {hydro_id for (hydro_id,) in distinct(case.scenarios.inflow_history, "hydro_id")}
     for hydro in case.system.hydros:
         if hydro.id not in present:
@@ -409,7 +406,7 @@ def enough_history(case: Case, findings: Findings) -> None:
 # Inflows before the study on which its first stages depend must be known for every day.
 
 
-@rule(STAGES, HYDROS, CONDITIONS_FILE, ANNUAL, *ESTIMATED_FROM)
+@rule(STAGES_FILE, HYDROS_FILE, CONDITIONS_FILE, ANNUAL, *ESTIMATED_FROM)
 def initial_lags_are_known(case: Case, findings: Findings) -> None:
     """Require the lags of given models; models fitted to history take their past from it."""
     definitions = case.horizon.season_definitions

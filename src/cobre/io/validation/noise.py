@@ -6,20 +6,11 @@ import numpy as np
 
 from cobre.core.arrays import distinct_values
 from cobre.core.case import Case, CorrelationGroup, Table
+from cobre.core.file_names import BUSES_FILE, CONFIG_FILE, CORRELATION_FILE, HYDROS_FILE, SOURCES_FILE, STAGES_FILE
 from cobre.core.temporal import Stage
 from cobre.io.findings import Code, Findings, IdList, Layer, about, error_code, warning_code
 from cobre.io.validation.policy_graph import LIBRARY_TABLES
-from cobre.io.validation.rules import (
-    BUSES,
-    CONFIG_FILE,
-    CORRELATION,
-    HYDROS,
-    SCENARIOS,
-    SOURCES,
-    STAGES,
-    Rule,
-    rule,
-)
+from cobre.io.validation.rules import SCENARIOS, Rule, rule
 from cobre.io.validation.settings import scenario_sources
 from cobre.records import dataclass
 
@@ -76,7 +67,7 @@ STAGE_WITHOUT_PROFILE = error_code(
 )
 
 
-@rule(CORRELATION)
+@rule(CORRELATION_FILE)
 def matrices(case: Case, findings: Findings) -> None:
     """Require square, symmetric matrices with ones on the diagonal and entries from -1 to 1."""
     correlation = case.scenarios.correlation
@@ -86,7 +77,7 @@ def matrices(case: Case, findings: Findings) -> None:
             if fault is not None:
                 code, facts = fault
                 subject = about("profile", profile, "group", group.name)
-                findings.add(code, CORRELATION, subject, "matrix", **facts)
+                findings.add(code, CORRELATION_FILE, subject, "matrix", **facts)
 
 
 def _fault(group: CorrelationGroup) -> tuple[Code, dict[str, object]] | None:
@@ -104,7 +95,7 @@ def _fault(group: CorrelationGroup) -> tuple[Code, dict[str, object]] | None:
     return None
 
 
-@rule(CORRELATION)
+@rule(CORRELATION_FILE)
 def one_class_in_a_group(case: Case, findings: Findings) -> None:
     """Refuse groups of several classes: inflows, loads and sources are not correlated with one another."""
     correlation = case.scenarios.correlation
@@ -113,10 +104,10 @@ def one_class_in_a_group(case: Case, findings: Findings) -> None:
             classes = sorted({kind for kind, _ in group.entities})
             if len(classes) > 1:
                 subject = about("profile", profile, "group", group.name)
-                findings.add(MIXED_CLASSES, CORRELATION, subject, "entities", value=", ".join(classes))
+                findings.add(MIXED_CLASSES, CORRELATION_FILE, subject, "entities", value=", ".join(classes))
 
 
-@rule(CORRELATION)
+@rule(CORRELATION_FILE)
 def one_group_for_an_entity(case: Case, findings: Findings) -> None:
     """Require that an entity appears at most once in a profile."""
     correlation = case.scenarios.correlation
@@ -126,22 +117,24 @@ def one_group_for_an_entity(case: Case, findings: Findings) -> None:
             for entity in group.entities:
                 if entity in grouped:
                     subject = about("profile", profile, "group", group.name)
-                    findings.add(CORRELATED_TWICE, CORRELATION, subject, "entities", value=f"{entity[0]} {entity[1]}")
+                    findings.add(
+                        CORRELATED_TWICE, CORRELATION_FILE, subject, "entities", value=f"{entity[0]} {entity[1]}"
+                    )
                 grouped.add(entity)
 
 
-@rule(CORRELATION, STAGES)
+@rule(CORRELATION_FILE, STAGES_FILE)
 def a_profile_for_each_stage(case: Case, findings: Findings) -> None:
     """Require a profile for stages that the schedule leaves out: `default`, or the only one there is."""
     correlation = case.scenarios.correlation
     if correlation is None:
         return
     if not correlation.profiles:
-        findings.add(NO_PROFILES, CORRELATION, (), "profiles")
+        findings.add(NO_PROFILES, CORRELATION_FILE, (), "profiles")
     elif "default" not in correlation.profiles:
         left_out = [stage.id for stage in case.horizon.stages if stage.id not in correlation.schedule]
         if left_out and len(correlation.profiles) > 1:
-            findings.add(STAGE_WITHOUT_PROFILE, CORRELATION, (), "schedule", value=left_out[0])
+            findings.add(STAGE_WITHOUT_PROFILE, CORRELATION_FILE, (), "schedule", value=left_out[0])
 
 
 RULES: tuple[Rule, ...] = (matrices, one_class_in_a_group, one_group_for_an_entity, a_profile_for_each_stage)
@@ -173,7 +166,14 @@ def _random_sources(case: Case) -> tuple[int, ...]:
     return tuple(source.id for source in case.system.non_controllable_sources if source.id in random)
 
 
-NOISE_VECTOR = (HYDROS, BUSES, SOURCES, SCENARIOS["load_seasonal_stats"], SCENARIOS["non_controllable_stats"], STAGES)
+NOISE_VECTOR = (
+    HYDROS_FILE,
+    BUSES_FILE,
+    SOURCES_FILE,
+    SCENARIOS["load_seasonal_stats"],
+    SCENARIOS["non_controllable_stats"],
+    STAGES_FILE,
+)
 
 # Openings from a file.
 

@@ -4,9 +4,10 @@ import math
 from collections import Counter
 
 from cobre.core.case import Case, Table
+from cobre.core.file_names import CONFIG_FILE, STAGES_FILE
 from cobre.core.temporal import Node, PolicyGraph
 from cobre.io.findings import Findings, IdList, Layer, Subject, about, error_code, several, stages
-from cobre.io.validation.rules import CONFIG_FILE, SCENARIOS, STAGES, Rule, rule
+from cobre.io.validation.rules import SCENARIOS, Rule, rule
 
 PROBABILITY_TOLERANCE = 1e-6
 NODES = "policy_graph.nodes"
@@ -121,17 +122,17 @@ UNKNOWN_SCENARIO = error_code(
 )
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def transitions_of_stages(case: Case, findings: Findings) -> None:
     """Require transitions from each stage to the next, if the graph has no nodes."""
     graph = case.horizon.policy_graph
     for edge in graph.transitions if not graph.nodes else ():
         if edge.target_id != edge.source_id + 1:
             subject, after = _transition(edge.source_id, edge.target_id), edge.source_id + 1
-            findings.add(NOT_THE_NEXT_STAGE, STAGES, subject, "target_id", value=edge.target_id, next=after)
+            findings.add(NOT_THE_NEXT_STAGE, STAGES_FILE, subject, "target_id", value=edge.target_id, next=after)
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def probabilities(case: Case, findings: Findings) -> None:
     """Require probabilities of the transitions from a stage or node that sum to 1."""
     graph = case.horizon.policy_graph
@@ -141,14 +142,14 @@ def probabilities(case: Case, findings: Findings) -> None:
         outgoing[edge.source_id] = outgoing.get(edge.source_id, 0.0) + edge.probability
         if not 0 <= edge.probability <= 1:
             subject = _transition(edge.source_id, edge.target_id)
-            findings.add(PROBABILITY, STAGES, subject, "probability", value=edge.probability)
+            findings.add(PROBABILITY, STAGES_FILE, subject, "probability", value=edge.probability)
     for source_id, total in outgoing.items():
         if not math.isclose(total, 1.0, abs_tol=PROBABILITY_TOLERANCE):
             field, facts = "policy_graph.transitions.probability", {"kind": kind, "source": source_id, "value": total}
-            findings.add(PROBABILITY_SUM, STAGES, about(kind, source_id), field, **facts)
+            findings.add(PROBABILITY_SUM, STAGES_FILE, about(kind, source_id), field, **facts)
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def nodes_and_edges(case: Case, findings: Findings) -> None:
     """Require nodes of stages of the study, and edges from a stage to the next."""
     graph = case.horizon.policy_graph
@@ -156,28 +157,28 @@ def nodes_and_edges(case: Case, findings: Findings) -> None:
     by_id = {node.id: node for node in graph.nodes}
     for node in graph.nodes:
         if node.stage_id not in numbers:
-            findings.add(NODE_WITHOUT_STAGE, STAGES, about("node", node.id), "stage_id", value=node.stage_id)
+            findings.add(NODE_WITHOUT_STAGE, STAGES_FILE, about("node", node.id), "stage_id", value=node.stage_id)
     for edge in graph.transitions if graph.nodes else ():
         subject = _transition(edge.source_id, edge.target_id)
         unknown = [end for end in (edge.source_id, edge.target_id) if end not in by_id]
         if unknown:
-            findings.add(UNKNOWN_NODE, STAGES, subject, value=IdList(unknown))
+            findings.add(UNKNOWN_NODE, STAGES_FILE, subject, value=IdList(unknown))
             continue
         before, after = (numbers.get(by_id[end].stage_id, -1) for end in (edge.source_id, edge.target_id))
         if after != before + 1:
-            findings.add(NODES_NOT_NEIGHBOURS, STAGES, subject)
+            findings.add(NODES_NOT_NEIGHBOURS, STAGES_FILE, subject)
         if edge.annual_discount_rate_override is not None:
-            findings.add(RATE_OF_NODES, STAGES, subject, "annual_discount_rate_override")
+            findings.add(RATE_OF_NODES, STAGES_FILE, subject, "annual_discount_rate_override")
     for pair, count in Counter((edge.source_id, edge.target_id) for edge in graph.transitions).items():
         if count > 1:
-            findings.add(TRANSITION_TWICE, STAGES, _transition(*pair), value=count)
+            findings.add(TRANSITION_TWICE, STAGES_FILE, _transition(*pair), value=count)
 
 
 def _transition(source_id: int, target_id: int) -> Subject:
     return about("transition", f"{source_id} -> {target_id}")
 
 
-@rule(STAGES)
+@rule(STAGES_FILE)
 def paths_from_root_to_leaves(case: Case, findings: Findings) -> None:
     """Require one root, a predecessor of every other node, and paths that end at the last stage."""
     graph = case.horizon.policy_graph
@@ -186,7 +187,7 @@ def paths_from_root_to_leaves(case: Case, findings: Findings) -> None:
     first, last = case.horizon.stages[0].id, case.horizon.stages[-1].id
     roots = [node.id for node in graph.nodes if node.stage_id == first]
     if len(roots) != 1:
-        findings.add(ROOTS, STAGES, (), NODES, stage=first, value=len(roots), nodes=IdList(roots))
+        findings.add(ROOTS, STAGES_FILE, (), NODES, stage=first, value=len(roots), nodes=IdList(roots))
     reached = {edge.target_id for edge in graph.transitions}
     left = {edge.source_id for edge in graph.transitions}
     orphans = [node.id for node in graph.nodes if node.stage_id != first and node.id not in reached]
@@ -194,22 +195,22 @@ def paths_from_root_to_leaves(case: Case, findings: Findings) -> None:
     for code, nodes in ((UNREACHED_NODES, orphans), (EARLY_ENDS, ends)):
         if nodes:
             subject = several("node", nodes)
-            findings.add(code, STAGES, subject, NODES, value=IdList(nodes))
+            findings.add(code, STAGES_FILE, subject, NODES, value=IdList(nodes))
 
 
-@rule(STAGES, CONFIG_FILE, *(SCENARIOS[name] for name in LIBRARY_TABLES.values()))
+@rule(STAGES_FILE, CONFIG_FILE, *(SCENARIOS[name] for name in LIBRARY_TABLES.values()))
 def enumerated_trees(case: Case, findings: Findings) -> None:
     """Require a tree whose nodes have one parent and one realisation each, if selection is enumerated."""
     config, graph = case.config, case.horizon.policy_graph
     if not (config.training.is_enumerated or config.simulation.is_enumerated):
         pinned = [node.id for node in graph.nodes if node.scenario_id is not None]
         if pinned:
-            findings.add(PINNED_NODES, STAGES, (), f"{NODES}.scenario_id", value=IdList(pinned, "node"))
+            findings.add(PINNED_NODES, STAGES_FILE, (), f"{NODES}.scenario_id", value=IdList(pinned, "node"))
         return
     predecessors = Counter(edge.target_id for edge in graph.transitions) if graph.nodes else Counter()
     joins = [node for node, count in predecessors.items() if count > 1]
     if joins:
-        findings.add(SEVERAL_PARENTS, STAGES, (), NODES, value=IdList(joins, "node"))
+        findings.add(SEVERAL_PARENTS, STAGES_FILE, (), NODES, value=IdList(joins, "node"))
     if config.simulation.enabled and config.simulation.is_enumerated and not config.training.is_enumerated:
         findings.add(SIMULATION_ENUMERATED, CONFIG_FILE, (), "simulation.selection")
     if config.training.scenario_source.has_openings_file:
@@ -224,16 +225,18 @@ def _check_realisations(case: Case, graph: PolicyGraph, findings: Findings) -> N
         if external:
             _check_pointer(node, [getattr(case.scenarios, table) for table in external], findings)
         elif node.scenario_id is not None:
-            findings.add(NO_EXTERNAL_SCENARIOS, STAGES, about("node", node.id), "scenario_id", value=node.scenario_id)
+            findings.add(
+                NO_EXTERNAL_SCENARIOS, STAGES_FILE, about("node", node.id), "scenario_id", value=node.scenario_id
+            )
     several = [stage.id for stage in case.horizon.stages if (stage.num_openings or 1) > 1]
     if several and not (external and graph.nodes):
-        findings.add(OPENINGS_OF_A_NODE, STAGES, (), "stages.num_openings", value=stages(several))
+        findings.add(OPENINGS_OF_A_NODE, STAGES_FILE, (), "stages.num_openings", value=stages(several))
 
 
 def _check_pointer(node: Node, tables: list[Table | None], findings: Findings) -> None:
     subject = about("node", node.id)
     if node.scenario_id is None:
-        findings.add(SCENARIO_MISSING, STAGES, subject, "scenario_id")
+        findings.add(SCENARIO_MISSING, STAGES_FILE, subject, "scenario_id")
         return
     for table in tables:
         scenario_ids = (
@@ -241,7 +244,7 @@ def _check_pointer(node: Node, tables: list[Table | None], findings: Findings) -
         )
         if node.scenario_id not in scenario_ids:
             facts = {"value": node.scenario_id, "stage": node.stage_id, "known": IdList(scenario_ids, "scenario")}
-            findings.add(UNKNOWN_SCENARIO, STAGES, subject, "scenario_id", **facts)
+            findings.add(UNKNOWN_SCENARIO, STAGES_FILE, subject, "scenario_id", **facts)
 
 
 RULES: tuple[Rule, ...] = (

@@ -9,6 +9,7 @@ import numpy as np
 from cobre.core.arrays import distinct_values, sum_in_order
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.entities import is_in_service
+from cobre.core.file_names import HYDROS_FILE, PARAMETERS_FILE, PRODUCTION_FILE, STAGES_FILE
 from cobre.core.generic_constraints import Parameter
 from cobre.core.hydro import FphaConfig, Hydro, ProductionChoice
 from cobre.core.temporal import Stage
@@ -25,32 +26,20 @@ from cobre.io.findings import (
     warning_code,
 )
 from cobre.io.input_files.table_formats import PRODUCTION_TABLES
-from cobre.io.validation.rules import (
-    HYDROS,
-    NEGATIVE,
-    OUT_OF_RANGE,
-    PARAMETERS_FILE,
-    PRODUCTION,
-    PRODUCTIONS,
-    STAGES,
-    Rule,
-    distinct,
-    report_rows,
-    rule,
-)
+from cobre.io.validation.rules import NEGATIVE, OUT_OF_RANGE, PRODUCTIONS, Rule, distinct, report_rows, rule
 from cobre.io.validation.water import GEOMETRY, geometry_points
 
 PLANES = PRODUCTIONS["hyperplanes"]
 PRODUCTIVITY = PRODUCTIONS["energy_productivity"]
 TAILRACE = PRODUCTIONS["tailrace_curves"]
-CHOICES = (HYDROS, PRODUCTION, STAGES)
+CHOICES = (HYDROS_FILE, PRODUCTION_FILE, STAGES_FILE)
 
 # Productivities: every plant has, in every stage, exactly one source of its production function.
 
 PRODUCTIVITY_TWICE = error_code(
     "productivity-twice",
     Layer.MEANING,
-    f"is given here and in {PRODUCTION} for {{value}}",
+    f"is given here and in {PRODUCTION_FILE} for {{value}}",
     remedy="keep one of them",
 )
 
@@ -124,18 +113,20 @@ def productivity_from_one_source(case: Case, findings: Findings) -> None:
             field = "equivalent_productivity_mw_per_m3s"
             findings.add(PRODUCTIVITY_TWICE, PRODUCTIVITY, subject, field, value=stages(sorted(twice)))
         if never:
-            findings.add(NO_PRODUCTIVITY, PRODUCTION, subject, "productivity_mw_per_m3s", value=stages(sorted(never)))
+            findings.add(
+                NO_PRODUCTIVITY, PRODUCTION_FILE, subject, "productivity_mw_per_m3s", value=stages(sorted(never))
+            )
 
 
-@rule(iterated=(PRODUCTION, PRODUCTIVITY))
+@rule(iterated=(PRODUCTION_FILE, PRODUCTIVITY))
 def productivity_not_negative(case: Case, findings: Findings) -> None:
     """Refuse negative productivities; 0 is for reservoirs without turbines."""
     for subject, choice in _declared_choices(case):
         value = choice.productivity_mw_per_m3s
         if value is not None and choice.model == "fpha":
-            findings.add(PRODUCTIVITY_OF_PLANES, PRODUCTION, subject, "productivity_mw_per_m3s", value=value)
+            findings.add(PRODUCTIVITY_OF_PLANES, PRODUCTION_FILE, subject, "productivity_mw_per_m3s", value=value)
         elif value is not None and value < 0.0:
-            findings.add(NEGATIVE, PRODUCTION, subject, "productivity_mw_per_m3s", value=value)
+            findings.add(NEGATIVE, PRODUCTION_FILE, subject, "productivity_mw_per_m3s", value=value)
     table = case.production.energy_productivity
     if table is not None:
         numbers = [
@@ -152,10 +143,10 @@ def turbines_have_productivity(case: Case, findings: Findings) -> None:
         idle = [stage.id for choice, of in choices if choice.productivity_mw_per_m3s == 0 for stage in of]
         if idle and hydro.generation.max_generation_mw > 0:
             subject = named("hydro", hydro)
-            findings.add(IDLE_TURBINES, PRODUCTION, subject, "productivity_mw_per_m3s", value=stages(sorted(idle)))
+            findings.add(IDLE_TURBINES, PRODUCTION_FILE, subject, "productivity_mw_per_m3s", value=stages(sorted(idle)))
 
 
-@rule(PRODUCTION, STAGES)
+@rule(PRODUCTION_FILE, STAGES_FILE)
 def ranges_of_stages(case: Case, findings: Findings) -> None:
     """Require ranges that end after they start; warn of overlapping ones, of which the first is used."""
     stage_ids = [stage.id for stage in case.horizon.stages]
@@ -166,11 +157,11 @@ def ranges_of_stages(case: Case, findings: Findings) -> None:
             field = f"stage_ranges[{position}]"
             if span.end_stage_id is not None and span.end_stage_id < span.start_stage_id:
                 facts = {"value": span.end_stage_id, "start": span.start_stage_id}
-                findings.add(RANGE_REVERSED, PRODUCTION, subject, f"{field}.end_stage_id", **facts)
+                findings.add(RANGE_REVERSED, PRODUCTION_FILE, subject, f"{field}.end_stage_id", **facts)
             last = max(stage_ids) if span.end_stage_id is None else span.end_stage_id
             covered = {stage_id for stage_id in stage_ids if span.start_stage_id <= stage_id <= last}
             if covered & already_covered:
-                findings.add(RANGES_OVERLAP, PRODUCTION, subject, field, value=stages(covered & already_covered))
+                findings.add(RANGES_OVERLAP, PRODUCTION_FILE, subject, field, value=stages(covered & already_covered))
             already_covered |= covered
 
 
@@ -245,7 +236,7 @@ def planes_of_fpha_plants(case: Case, findings: Findings) -> None:
         subject = named("hydro", hydro)
         missing = [stage.id for config, of in with_planes if config is None for stage in of]
         if missing:
-            findings.add(SOURCE_OF_PLANES, PRODUCTION, subject, "fpha_config", value=stages(sorted(missing)))
+            findings.add(SOURCE_OF_PLANES, PRODUCTION_FILE, subject, "fpha_config", value=stages(sorted(missing)))
         with_planes_file = [of for config, of in with_planes if config and config.source == "precomputed"]
         without = [stage.id for of in with_planes_file for stage in _by_value(planes, hydro.id, of)[1]]
         if without:
@@ -292,17 +283,17 @@ def order_of_geometry(case: Case, findings: Findings) -> None:
             findings.add(code, GEOMETRY, about("hydro", hydro_id), column)
 
 
-@rule(PRODUCTION)
+@rule(PRODUCTION_FILE)
 def settings_of_fpha(case: Case, findings: Findings) -> None:
     """Refuse fitting windows that end before they begin, and reference volumes given in two ways."""
     for subject, choice in _declared_choices(case):
         if choice.reference_volume is not None:
             volume, percentile = choice.reference_volume.volume_hm3, choice.reference_volume.percentile
             if (volume is None) == (percentile is None):
-                findings.add(REFERENCE_VOLUME, PRODUCTION, subject, "reference_volume")
+                findings.add(REFERENCE_VOLUME, PRODUCTION_FILE, subject, "reference_volume")
             if percentile is not None and not 0 <= percentile <= 1:
                 facts = {"value": percentile, "range": "between 0 and 1"}
-                findings.add(OUT_OF_RANGE, PRODUCTION, subject, "reference_volume.percentile", **facts)
+                findings.add(OUT_OF_RANGE, PRODUCTION_FILE, subject, "reference_volume.percentile", **facts)
         if choice.fpha_config is not None:
             _check_window(choice.fpha_config, subject, findings)
 
@@ -314,12 +305,14 @@ def _check_window(config: FphaConfig, subject: Subject, findings: Findings) -> N
     for side in ("min", "max"):
         other = f"volume_{side}_percentile"
         if getattr(window, f"volume_{side}_hm3") is not None and getattr(window, other) is not None:
-            findings.add(WINDOW_TWICE, PRODUCTION, subject, f"{path}.volume_{side}_hm3", other=other)
+            findings.add(WINDOW_TWICE, PRODUCTION_FILE, subject, f"{path}.volume_{side}_hm3", other=other)
     for unit in ("hm3", "percentile"):
         low, high = getattr(window, f"volume_min_{unit}"), getattr(window, f"volume_max_{unit}")
         # Converters give run-of-river plants a window of one volume: `sddp.hydro_models.fpha_fitting` fits around it.
         if low is not None and high is not None and low > high:
-            findings.add(WINDOW_REVERSED, PRODUCTION, subject, f"{path}.volume_min_{unit}", value=low, maximum=high)
+            findings.add(
+                WINDOW_REVERSED, PRODUCTION_FILE, subject, f"{path}.volume_min_{unit}", value=low, maximum=high
+            )
 
 
 @rule(*CHOICES, PLANES)
@@ -493,7 +486,7 @@ PARAMETER_WITHOUT_DATA = error_code(
     "parameter-without-productivity",
     Layer.MEANING,
     "hydro {value} ({name}) has no {needed} in stage {stage}",
-    expected=f"a value in {HYDROS} or in {PRODUCTIVITY}",
+    expected=f"a value in {HYDROS_FILE} or in {PRODUCTIVITY}",
 )
 
 
@@ -504,7 +497,7 @@ def planes_can_be_computed(case: Case, findings: Findings) -> None:
         if any(choice.model == "fpha" and _computes_planes(choice) for choice in _choices_of(case, hydro)):
             for name in FITTED_FROM:
                 if getattr(hydro, name) is None:
-                    findings.add(FITTING_DATA, HYDROS, named("hydro", hydro), name)
+                    findings.add(FITTING_DATA, HYDROS_FILE, named("hydro", hydro), name)
 
 
 @rule(error_free=(*CHOICES, PARAMETERS_FILE, GEOMETRY, PRODUCTIVITY))

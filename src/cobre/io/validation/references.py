@@ -9,6 +9,23 @@ from typing import Any
 
 from cobre.core.arrays import distinct_values
 from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.core.file_names import (
+    BUSES_FILE,
+    CONDITIONS_FILE,
+    CONSTRAINTS_FILE,
+    CONTRACTS_FILE,
+    CORRELATION_FILE,
+    HYDROS_FILE,
+    LINES_FILE,
+    LOAD_FACTORS_FILE,
+    PARAMETERS_FILE,
+    PRODUCTION_FILE,
+    SOURCE_FACTORS_FILE,
+    SOURCES_FILE,
+    STAGES_FILE,
+    STATIONS_FILE,
+    THERMALS_FILE,
+)
 from cobre.core.generic_constraints import GenericConstraint, Term
 from cobre.core.temporal import PreStudyStage, Stage
 from cobre.io.decoding.json_documents import Document
@@ -18,25 +35,7 @@ from cobre.io.findings import Findings, IdList, Layer, Part, Subject, about, err
 from cobre.io.input_files.constraint_expressions import VARIABLES, EntityClass
 from cobre.io.input_files.generic_constraints import BOUNDS
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
-from cobre.io.validation.rules import (
-    BUSES,
-    CONDITIONS_FILE,
-    CONSTRAINTS,
-    CONTRACTS,
-    CORRELATION,
-    HYDROS,
-    LINES,
-    LOAD_FILE,
-    PARAMETERS_FILE,
-    PRODUCTION,
-    SOURCE_FILE,
-    SOURCES,
-    STAGES,
-    STATIONS,
-    THERMALS,
-    UNKNOWN_REFERENCE,
-    distinct,
-)
+from cobre.io.validation.rules import UNKNOWN_REFERENCE, distinct
 from cobre.records import dataclass
 
 Documents = Mapping[str, Document | None]
@@ -64,14 +63,14 @@ ROWS_OF_OTHER_STAGES = warning_code(
 
 # Classes of entities: by the word in messages, the file and its array.
 CLASSES: Mapping[str, tuple[str, str]] = {
-    "bus": (BUSES, "buses"),
-    "line": (LINES, "lines"),
-    "thermal": (THERMALS, "thermals"),
-    "hydro": (HYDROS, "hydros"),
-    "non-controllable source": (SOURCES, "non_controllable_sources"),
-    "pumping station": (STATIONS, "pumping_stations"),
-    "contract": (CONTRACTS, "contracts"),
-    "constraint": (CONSTRAINTS, "constraints"),
+    "bus": (BUSES_FILE, "buses"),
+    "line": (LINES_FILE, "lines"),
+    "thermal": (THERMALS_FILE, "thermals"),
+    "hydro": (HYDROS_FILE, "hydros"),
+    "non-controllable source": (SOURCES_FILE, "non_controllable_sources"),
+    "pumping station": (STATIONS_FILE, "pumping_stations"),
+    "contract": (CONTRACTS_FILE, "contracts"),
+    "constraint": (CONSTRAINTS_FILE, "constraints"),
 }
 
 # The class that each id column of a table refers to.
@@ -169,9 +168,11 @@ def _declared_ids(case: Case, documents: Documents, undecoded: frozenset[str], f
     seasons = frozenset(season.id for season in definitions.seasons) if definitions else frozenset[int]()
     return DeclaredIds(
         by_class={word: ids_of(file, array, members[word]) for word, (file, array) in CLASSES.items()},
-        stages=ids_of(STAGES, "stages", horizon.stages),
-        pre_study_stages=None if STAGES in undecoded else frozenset(stage.id for stage in horizon.pre_study_stages),
-        seasons=None if STAGES in undecoded else seasons,
+        stages=ids_of(STAGES_FILE, "stages", horizon.stages),
+        pre_study_stages=None
+        if STAGES_FILE in undecoded
+        else frozenset(stage.id for stage in horizon.pre_study_stages),
+        seasons=None if STAGES_FILE in undecoded else seasons,
     )
 
 
@@ -181,11 +182,11 @@ def _declared_ids(case: Case, documents: Documents, undecoded: frozenset[str], f
 def _plants(case: Case, ids: DeclaredIds, findings: Findings) -> None:
     """Check buses of thermals, sources, stations, contracts, lines and unit groups."""
     groups = (
-        (THERMALS, "thermal", case.system.thermals, ("bus_id",)),
-        (SOURCES, "non-controllable source", case.system.non_controllable_sources, ("bus_id",)),
-        (STATIONS, "pumping station", case.system.pumping_stations, ("bus_id",)),
-        (CONTRACTS, "contract", case.system.energy_contracts, ("bus_id",)),
-        (LINES, "line", case.system.lines, ("source_bus_id", "target_bus_id")),
+        (THERMALS_FILE, "thermal", case.system.thermals, ("bus_id",)),
+        (SOURCES_FILE, "non-controllable source", case.system.non_controllable_sources, ("bus_id",)),
+        (STATIONS_FILE, "pumping station", case.system.pumping_stations, ("bus_id",)),
+        (CONTRACTS_FILE, "contract", case.system.energy_contracts, ("bus_id",)),
+        (LINES_FILE, "line", case.system.lines, ("source_bus_id", "target_bus_id")),
     )
     for file, word, members, fields in groups:
         for entity in members:
@@ -194,31 +195,31 @@ def _plants(case: Case, ids: DeclaredIds, findings: Findings) -> None:
     for hydro in case.system.hydros:
         for group in hydro.unit_groups:
             field = f"unit_groups (id {group.id}).bus_id"
-            ids.require("bus", group.bus_id, HYDROS, named("hydro", hydro), field, findings)
+            ids.require("bus", group.bus_id, HYDROS_FILE, named("hydro", hydro), field, findings)
 
 
 def _waterways(case: Case, ids: DeclaredIds, findings: Findings) -> None:
     """Check downstream plants, targets of diversions, and the two reservoirs of pumping stations."""
     for hydro in case.system.hydros:
         subject = named("hydro", hydro)
-        ids.require("hydro", hydro.downstream_id, HYDROS, subject, "downstream_id", findings)
+        ids.require("hydro", hydro.downstream_id, HYDROS_FILE, subject, "downstream_id", findings)
         if hydro.diversion is not None:
             target = hydro.diversion.downstream_id
-            ids.require("hydro", target, HYDROS, subject, "diversion.downstream_id", findings)
+            ids.require("hydro", target, HYDROS_FILE, subject, "diversion.downstream_id", findings)
     for station in case.system.pumping_stations:
         for field in ("source_hydro_id", "destination_hydro_id"):
             hydro_id = getattr(station, field)
-            ids.require("hydro", hydro_id, STATIONS, named("pumping station", station), field, findings)
+            ids.require("hydro", hydro_id, STATIONS_FILE, named("pumping station", station), field, findings)
 
 
 def _production_models(case: Case, ids: DeclaredIds, findings: Findings) -> None:
     """Check plants and seasons of production models."""
     for hydro_id, production in case.production.by_hydro.items():
         subject = about("production model of hydro", hydro_id)
-        ids.require("hydro", hydro_id, PRODUCTION, subject, "hydro_id", findings)
+        ids.require("hydro", hydro_id, PRODUCTION_FILE, subject, "hydro_id", findings)
         for season_id in production.seasons:
             field = "seasons.season_id"
-            require_declared(ids.seasons, "season", season_id, PRODUCTION, subject, field, findings)
+            require_declared(ids.seasons, "season", season_id, PRODUCTION_FILE, subject, field, findings)
 
 
 def _initial_conditions(case: Case, ids: DeclaredIds, findings: Findings) -> None:
@@ -240,19 +241,19 @@ def _stages(case: Case, ids: DeclaredIds, findings: Findings) -> None:
         stages: list[Stage | PreStudyStage] = [*case.horizon.pre_study_stages, *case.horizon.stages]
         for stage in stages:
             subject = about("stage", stage.id)
-            require_declared(ids.seasons, "season", stage.season_id, STAGES, subject, "season_id", findings)
+            require_declared(ids.seasons, "season", stage.season_id, STAGES_FILE, subject, "season_id", findings)
     if not case.horizon.policy_graph.nodes:
         for edge in case.horizon.policy_graph.transitions:
             subject = about("transition", f"{edge.source_id} -> {edge.target_id}")
             for field in ("source_id", "target_id"):
-                ids.require_stage(getattr(edge, field), STAGES, subject, field, findings)
+                ids.require_stage(getattr(edge, field), STAGES_FILE, subject, field, findings)
 
 
 def _block_factors(case: Case, ids: DeclaredIds, findings: Findings) -> None:
     """Check the bus or source, and the stage, of block factors."""
     kinds = (
-        (LOAD_FILE, "bus", "bus_id", case.scenarios.load_factors),
-        (SOURCE_FILE, "non-controllable source", "ncs_id", case.scenarios.non_controllable_factors),
+        (LOAD_FACTORS_FILE, "bus", "bus_id", case.scenarios.load_factors),
+        (SOURCE_FACTORS_FILE, "non-controllable source", "ncs_id", case.scenarios.non_controllable_factors),
     )
     for file, word, field, factors in kinds:
         known_ids, known_stages = ids.by_class[word], ids.stages
@@ -274,13 +275,13 @@ def _correlations(case: Case, ids: DeclaredIds, findings: Findings) -> None:
         for group in groups:
             subject = about("profile", profile, "group", group.name)
             for kind, id_ in group.entities:
-                ids.require(CORRELATED[kind], id_, CORRELATION, subject, "entities.id", findings)
+                ids.require(CORRELATED[kind], id_, CORRELATION_FILE, subject, "entities.id", findings)
     for stage_id, profile in correlation.schedule.items():
         subject = about("schedule of stage", stage_id)
-        ids.require_stage(stage_id, CORRELATION, subject, "stage_id", findings)
+        ids.require_stage(stage_id, CORRELATION_FILE, subject, "stage_id", findings)
         if profile not in correlation.profiles:
             declared = ", ".join(correlation.profiles)
-            findings.add(UNKNOWN_PROFILE, CORRELATION, subject, "profile_name", value=profile, declared=declared)
+            findings.add(UNKNOWN_PROFILE, CORRELATION_FILE, subject, "profile_name", value=profile, declared=declared)
 
 
 # References of tables.
@@ -365,12 +366,12 @@ def _terms(case: Case, ids: DeclaredIds, findings: Findings) -> None:
         for term in constraint.terms:
             word = WORDS[VARIABLES[term.variable].entity]
             field = f"expression, {term.variable}({term.entity_id})"
-            ids.require(word, term.entity_id, CONSTRAINTS, subject, field, findings)
+            ids.require(word, term.entity_id, CONSTRAINTS_FILE, subject, field, findings)
             buses = fed.get(term.entity_id)
             if term.bus_id is not None and buses is not None and term.bus_id not in buses:
                 field = f"expression, {term.variable}({term.entity_id}, bus={term.bus_id})"
                 facts = {"hydro": term.entity_id, "value": term.bus_id, "buses": IdList(buses)}
-                findings.add(BUS_NOT_FED, CONSTRAINTS, subject, field, **facts)
+                findings.add(BUS_NOT_FED, CONSTRAINTS_FILE, subject, field, **facts)
             _check_direction(term, types, subject, findings)
 
 
@@ -379,7 +380,7 @@ def _check_direction(term: Term, types: Mapping[int, str], subject: Subject, fin
     actual = types.get(term.entity_id)
     if expected is not None and actual is not None and actual != expected:
         field = f"expression, {term.variable}({term.entity_id})"
-        findings.add(CONTRACT_DIRECTION, CONSTRAINTS, subject, field, contract=term.entity_id, value=actual)
+        findings.add(CONTRACT_DIRECTION, CONSTRAINTS_FILE, subject, field, contract=term.entity_id, value=actual)
 
 
 def _parameters(case: Case, ids: DeclaredIds, findings: Findings) -> None:
@@ -408,17 +409,17 @@ CHECKS: tuple[Callable[[Case, DeclaredIds, Findings], None], ...] = (
 
 # file, array, kind of its members, and for each id field the class that it refers to
 RAW_REFERENCES = (
-    (THERMALS, "thermals", "thermal", {"bus_id": "bus"}),
-    (SOURCES, "non_controllable_sources", "non-controllable source", {"bus_id": "bus"}),
-    (CONTRACTS, "contracts", "contract", {"bus_id": "bus"}),
+    (THERMALS_FILE, "thermals", "thermal", {"bus_id": "bus"}),
+    (SOURCES_FILE, "non_controllable_sources", "non-controllable source", {"bus_id": "bus"}),
+    (CONTRACTS_FILE, "contracts", "contract", {"bus_id": "bus"}),
     (
-        STATIONS,
+        STATIONS_FILE,
         "pumping_stations",
         "pumping station",
         {"bus_id": "bus", "source_hydro_id": "hydro", "destination_hydro_id": "hydro"},
     ),
-    (LINES, "lines", "line", {"source_bus_id": "bus", "target_bus_id": "bus"}),
-    (HYDROS, "hydros", "hydro", {"downstream_id": "hydro"}),
+    (LINES_FILE, "lines", "line", {"source_bus_id": "bus", "target_bus_id": "bus"}),
+    (HYDROS_FILE, "hydros", "hydro", {"downstream_id": "hydro"}),
     (CONDITIONS_FILE, "storage", "", {"hydro_id": "hydro"}),
 )
 
@@ -428,12 +429,12 @@ def _check_undecoded(
 ) -> None:
     system = case.system
     in_case = {  # such as a file whose only errors are duplicate ids: it was checked as part of the case
-        THERMALS: system.thermals,
-        SOURCES: system.non_controllable_sources,
-        CONTRACTS: system.energy_contracts,
-        STATIONS: system.pumping_stations,
-        LINES: system.lines,
-        HYDROS: system.hydros,
+        THERMALS_FILE: system.thermals,
+        SOURCES_FILE: system.non_controllable_sources,
+        CONTRACTS_FILE: system.energy_contracts,
+        STATIONS_FILE: system.pumping_stations,
+        LINES_FILE: system.lines,
+        HYDROS_FILE: system.hydros,
         CONDITIONS_FILE: case.initial_conditions.storage_hm3,
     }
     files = {file for file, members in in_case.items() if file in undecoded and not members}
@@ -444,11 +445,11 @@ def _check_undecoded(
                 if type(id_) is int:
                     path = field if word else f"{array}.{field}"
                     ids.require(target, id_, file, _raw_subject(word, element), path, findings)
-    for hydro in _elements(documents, HYDROS, "hydros") if HYDROS in files else ():
+    for hydro in _elements(documents, HYDROS_FILE, "hydros") if HYDROS_FILE in files else ():
         for group in _dictionaries(hydro.get("unit_groups")):
             if type(group.get("bus_id")) is int:
                 field = f"unit_groups (id {group.get('id')}).bus_id"
-                ids.require("bus", group["bus_id"], HYDROS, _raw_subject("hydro", hydro), field, findings)
+                ids.require("bus", group["bus_id"], HYDROS_FILE, _raw_subject("hydro", hydro), field, findings)
 
 
 def _ids_in(documents: Documents, file: str, array: str) -> frozenset[int] | None:

@@ -7,58 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Case, Table
-from cobre.core.file_names import CONFIG_FILE
-from cobre.io.findings import Finding, Findings, Layer, Part, Subject, error_code
-from cobre.io.input_files.correlation import FILE as CORRELATION
-from cobre.io.input_files.entities import (
-    BUSES,
-    CONDITIONS_FILE,
-    CONTRACTS,
-    HYDROS,
-    LINES,
-    PENALTIES_FILE,
-    SOURCES,
-    STATIONS,
-    THERMALS,
+from cobre.core.file_names import (
+    BUSES_FILE,
+    CONTRACTS_FILE,
+    HYDROS_FILE,
+    LINES_FILE,
+    SOURCES_FILE,
+    STATIONS_FILE,
+    THERMALS_FILE,
 )
-from cobre.io.input_files.generic_constraints import BOUNDS, PARAMETERS_FILE
-from cobre.io.input_files.generic_constraints import FILE as CONSTRAINTS
-from cobre.io.input_files.production_models import FILE as PRODUCTION
-from cobre.io.input_files.stages import FILE as STAGES
-from cobre.io.input_files.stages import LOAD_FILE, POST_STUDY_FILE, SOURCE_FILE
+from cobre.io.findings import Finding, Findings, Layer, Part, Subject, error_code
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.records import dataclass
 
-__all__ = [
-    "BUSES",
-    "CONDITIONS_FILE",
-    "CONFIG_FILE",
-    "CONSTRAINTS",
-    "CONSTRAINT_BOUNDS",
-    "CONTRACTS",
-    "CORRELATION",
-    "HYDROS",
-    "LINES",
-    "LOAD_FILE",
-    "OVERRIDES",
-    "PARAMETERS_FILE",
-    "PENALTIES_FILE",
-    "POST_STUDY_FILE",
-    "PRODUCTION",
-    "PRODUCTIONS",
-    "SCENARIOS",
-    "SOURCES",
-    "SOURCE_FILE",
-    "STAGES",
-    "STATIONS",
-    "SYSTEM",
-    "THERMALS",
-]
-
 # Inputs by the names of their files. Tables by their field in the case.
 
-CONSTRAINT_BOUNDS = BOUNDS.file
-SYSTEM = (BUSES, LINES, HYDROS, THERMALS, SOURCES, STATIONS, CONTRACTS)
+SYSTEM = (BUSES_FILE, LINES_FILE, HYDROS_FILE, THERMALS_FILE, SOURCES_FILE, STATIONS_FILE, CONTRACTS_FILE)
 SCENARIOS = {name: form.file for name, form in SCENARIO_TABLES.items()}
 OVERRIDES = {name: form.file for name, form in OVERRIDE_TABLES.items()}
 PRODUCTIONS = {name: form.file for name, form in PRODUCTION_TABLES.items()}

@@ -5,12 +5,13 @@ from pathlib import Path
 from cobre.core.arrays import distinct_values
 from cobre.core.case import Case
 from cobre.core.config import ScenarioSource
+from cobre.core.file_names import CONFIG_FILE, HYDROS_FILE, STAGES_FILE
 from cobre.core.state_names import STORAGE, kind_of, owner_of
 from cobre.core.stopping import Gap, SimulationBased
 from cobre.io.findings import Findings, IdList, Layer, about, error_code, stages, warning_code
 from cobre.io.policies.policy_file import PolicyFileError, PolicyMetadata, find_policy_file, read_policy
 from cobre.io.policies.policy_source import PolicySource, can_store, new_ids, source_of
-from cobre.io.validation.rules import CONFIG_FILE, HYDROS, SCENARIOS, STAGES, Rule, rule
+from cobre.io.validation.rules import SCENARIOS, Rule, rule
 
 STOPPING_FIELD = "training.stopping_rules"
 POLICY_FIELD = "policy.boundary.path"
@@ -118,7 +119,7 @@ SELECTIVE_SAMPLING = error_code(
 # Stopping rules that suit the study.
 
 
-@rule(CONFIG_FILE, STAGES)
+@rule(CONFIG_FILE, STAGES_FILE)
 def gap_rules(case: Case, findings: Findings) -> None:
     """Require paths that tell what the policy costs, and a tolerance, for the rule `gap`."""
     training = case.config.training
@@ -132,7 +133,7 @@ def gap_rules(case: Case, findings: Findings) -> None:
         findings.add(GAP_WITHOUT_TOLERANCE, CONFIG_FILE, (), STOPPING_FIELD)
 
 
-@rule(CONFIG_FILE, STAGES)
+@rule(CONFIG_FILE, STAGES_FILE)
 def simulation_rule(case: Case, findings: Findings) -> None:
     """Require that the mean and the lower bound of the rule `simulation` are expectations over the same noise."""
     config = case.config.training
@@ -149,7 +150,7 @@ def simulation_rule(case: Case, findings: Findings) -> None:
 # The boundary policy: its file can be read, and its cuts are for the last day and the plants of the case.
 
 
-@rule(CONFIG_FILE, STAGES, HYDROS)
+@rule(CONFIG_FILE, STAGES_FILE, HYDROS_FILE)
 def boundary_policy(case: Case, findings: Findings) -> None:
     """Require cuts for the day on which the study ends, with a storage state for each of its plants."""
     configured = case.config.policy.boundary
@@ -222,15 +223,15 @@ def _years_of_history(case: Case) -> set[int]:
     return {int(year) + 1970 for year in distinct_values(table["start_date"].astype("datetime64[Y]").astype(int))}
 
 
-@rule(STAGES, HISTORY)
+@rule(STAGES_FILE, HISTORY)
 def historical_residuals(case: Case, findings: Findings) -> None:
     """Require a history of inflows for openings from historical residuals."""
     asking = [stage.id for stage in case.horizon.stages if stage.sampling_method == "historical_residuals"]
     if asking and not _years_of_history(case):
-        findings.add(NO_RESIDUALS, STAGES, (), "sampling_method", value=stages(asking))
+        findings.add(NO_RESIDUALS, STAGES_FILE, (), "sampling_method", value=stages(asking))
 
 
-@rule(CONFIG_FILE, STAGES)
+@rule(CONFIG_FILE, STAGES_FILE)
 def sampling_methods(case: Case, findings: Findings) -> None:
     """Refuse methods of drawing openings that are not supported."""
     if case.config.training.scenario_source.has_openings_file:
@@ -238,7 +239,7 @@ def sampling_methods(case: Case, findings: Findings) -> None:
     for stage in case.horizon.stages:
         if stage.sampling_method == "selective":
             subject = about("stage", stage.id)
-            findings.add(SELECTIVE_SAMPLING, STAGES, subject, "sampling_method", value=stage.sampling_method)
+            findings.add(SELECTIVE_SAMPLING, STAGES_FILE, subject, "sampling_method", value=stage.sampling_method)
 
 
 RULES: tuple[Rule, ...] = (

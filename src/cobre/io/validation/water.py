@@ -8,6 +8,7 @@ from cobre.core.arrays import HM3_PER_M3S_HOUR, HOURS_PER_DAY, MONTHS_PER_YEAR, 
 from cobre.core.case import ABSENT_ID, Case
 from cobre.core.delays import PastRelease, travel_arcs
 from cobre.core.entities import PumpingStation, is_in_service
+from cobre.core.file_names import CONDITIONS_FILE, CONFIG_FILE, HYDROS_FILE, STAGES_FILE, STATIONS_FILE
 from cobre.core.hydro import Filling, Hydro
 from cobre.io.findings import (
     Findings,
@@ -20,16 +21,11 @@ from cobre.io.findings import (
     warning_code,
 )
 from cobre.io.validation.rules import (
-    CONDITIONS_FILE,
-    CONFIG_FILE,
     END_NOT_AFTER_START,
     ENDS_AFTER_STUDY_START,
-    HYDROS,
     NEGATIVE,
     OVERRIDES,
     PRODUCTIONS,
-    STAGES,
-    STATIONS,
     WINDOWS_OVERLAP,
     Rule,
     require_not_negative,
@@ -53,17 +49,17 @@ NO_GEOMETRY = error_code(
 )
 
 
-@rule(HYDROS)
+@rule(HYDROS_FILE)
 def evaporation_by_month(case: Case, findings: Findings) -> None:
     """Require one coefficient, and one reference volume, for each month."""
     for hydro in case.system.hydros:
         for name in ("coefficients_mm", "reference_volumes_hm3") if hydro.evaporation is not None else ():
             values = getattr(hydro.evaporation, name)
             if values is not None and len(values) != MONTHS_PER_YEAR:
-                findings.add(MONTHS, HYDROS, named("hydro", hydro), f"evaporation.{name}", value=len(values))
+                findings.add(MONTHS, HYDROS_FILE, named("hydro", hydro), f"evaporation.{name}", value=len(values))
 
 
-@rule(HYDROS, GEOMETRY)
+@rule(HYDROS_FILE, GEOMETRY)
 def geometry_for_evaporation(case: Case, findings: Findings) -> None:
     """Require the area of a reservoir with evaporation."""
     present = geometry_points(case)
@@ -104,14 +100,14 @@ PUMPING_WITHOUT_PLANT = error_code(
 )
 
 
-@rule(HYDROS)
+@rule(HYDROS_FILE)
 def acyclic_cascade(case: Case, findings: Findings) -> None:
     """Refuse a cascade in which turbined, spilled or diverted water flows in a cycle."""
     cycle = _find_cycle({hydro.id: _targets(hydro) for hydro in case.system.hydros})
     if cycle:
         way = " -> ".join(str(id_) for id_ in (*cycle, cycle[0]))
         subject = about("hydros", ", ".join(map(str, cycle)))
-        findings.add(CYCLE, HYDROS, subject, "downstream_id", value=way)
+        findings.add(CYCLE, HYDROS_FILE, subject, "downstream_id", value=way)
 
 
 def _targets(hydro: Hydro) -> list[int]:
@@ -135,16 +131,18 @@ def _find_cycle(targets: dict[int, list[int]]) -> list[int]:
         path.append(step)
 
 
-@rule(STATIONS)
+@rule(STATIONS_FILE)
 def stations_join_two_reservoirs(case: Case, findings: Findings) -> None:
     """Require pumping stations that join two different reservoirs."""
     for station in case.system.pumping_stations:
         if station.source_hydro_id == station.destination_hydro_id:
             subject = named("pumping station", station)
-            findings.add(PUMPING_IN_PLACE, STATIONS, subject, "destination_hydro_id", value=station.source_hydro_id)
+            findings.add(
+                PUMPING_IN_PLACE, STATIONS_FILE, subject, "destination_hydro_id", value=station.source_hydro_id
+            )
 
 
-@rule(HYDROS, STAGES, OVERRIDES["pumping_bounds"], error_free=(STATIONS,))
+@rule(HYDROS_FILE, STAGES_FILE, OVERRIDES["pumping_bounds"], error_free=(STATIONS_FILE,))
 def stations_join_plants_in_service(case: Case, findings: Findings) -> None:
     """Require pumping from plants in service to plants that are in service or being filled."""
     hydros = {hydro.id: hydro for hydro in case.system.hydros}
@@ -158,7 +156,7 @@ def stations_join_plants_in_service(case: Case, findings: Findings) -> None:
             without = [stage_id for stage_id in working if not is_there(hydro, stage_id)]
             if without:
                 facts = {"hydro": hydro.id, "name": hydro.name, "value": stages(without)}
-                findings.add(PUMPING_WITHOUT_PLANT, STATIONS, named("pumping station", station), field, **facts)
+                findings.add(PUMPING_WITHOUT_PLANT, STATIONS_FILE, named("pumping station", station), field, **facts)
 
 
 def _can_pump(case: Case, station: PumpingStation, stage_id: int) -> bool:
@@ -203,7 +201,7 @@ SEVERAL_TRAVEL_TIMES = error_code(
     "several-travel-times",
     Layer.MEANING,
     "water arrives after {value} hours, but the blocks of {stages} are chronological",
-    expected=f"one travel time for all plants upstream, or parallel blocks in {STAGES}",
+    expected=f"one travel time for all plants upstream, or parallel blocks in {STAGES_FILE}",
 )
 
 RELEASE_OF_UNKNOWN_PLANT = error_code(
@@ -224,7 +222,7 @@ RELEASES_TOO_SHORT = error_code(
 )
 
 
-@rule(HYDROS, STAGES, CONFIG_FILE)
+@rule(HYDROS_FILE, STAGES_FILE, CONFIG_FILE)
 def travel_times_have_effect(case: Case, findings: Findings) -> None:
     """Warn of travel times of zero or without a downstream plant, and of those longer than the study."""
     total = sum_in_order(stage.hours for stage in case.horizon.stages)
@@ -233,14 +231,14 @@ def travel_times_have_effect(case: Case, findings: Findings) -> None:
         if hours is None:
             continue
         if hours == 0.0:
-            findings.add(TRAVEL_TIME_OF_ZERO, HYDROS, subject, field, value=hours)
+            findings.add(TRAVEL_TIME_OF_ZERO, HYDROS_FILE, subject, field, value=hours)
         elif hydro.downstream_id is None:
-            findings.add(TRAVEL_TIME_TO_NOWHERE, HYDROS, subject, field, value=hours)
+            findings.add(TRAVEL_TIME_TO_NOWHERE, HYDROS_FILE, subject, field, value=hours)
         elif hours >= total and case.config.policy.boundary is None:
-            findings.add(TRAVEL_TIME_BEYOND_STUDY, HYDROS, subject, field, value=hours, hours=total)
+            findings.add(TRAVEL_TIME_BEYOND_STUDY, HYDROS_FILE, subject, field, value=hours, hours=total)
 
 
-@rule(HYDROS, STAGES)
+@rule(HYDROS_FILE, STAGES_FILE)
 def one_travel_time_into_a_plant(case: Case, findings: Findings) -> None:
     """Require one travel time per target with chronological blocks: water of several arcs is stored as one volume."""
     chronological = [
@@ -254,10 +252,10 @@ def one_travel_time_into_a_plant(case: Case, findings: Findings) -> None:
         if len(hours) > 1:
             times = ", ".join(f"{value:g}" for value in sorted(hours))
             facts = {"value": times, "stages": stages(chronological)}
-            findings.add(SEVERAL_TRAVEL_TIMES, HYDROS, named("hydro", hydro), "travel_time_hours", **facts)
+            findings.add(SEVERAL_TRAVEL_TIMES, HYDROS_FILE, named("hydro", hydro), "travel_time_hours", **facts)
 
 
-@rule(HYDROS, STAGES, CONDITIONS_FILE)
+@rule(HYDROS_FILE, STAGES_FILE, CONDITIONS_FILE)
 def releases_before_the_study(case: Case, findings: Findings) -> None:
     """Require past releases that end before the study, do not overlap, and belong to plants with a travel time."""
     hydro_ids = {hydro.id for hydro in case.system.hydros}
@@ -281,7 +279,7 @@ def releases_before_the_study(case: Case, findings: Findings) -> None:
             findings.add(WINDOWS_OVERLAP, file, about("hydro", first.hydro_id), f"{RELEASES}.start_date", **facts)
 
 
-@rule(HYDROS, STAGES, CONDITIONS_FILE)
+@rule(HYDROS_FILE, STAGES_FILE, CONDITIONS_FILE)
 def releases_cover_the_travel_time(case: Case, findings: Findings) -> None:
     """Require past releases that cover the travel time, so that water in transit at the start is known."""
     start = case.horizon.stages[0].start_date
@@ -392,15 +390,15 @@ STORAGE_NOT_IN_STATE = warning_code(
 )
 
 
-@rule(STAGES, HYDROS)
+@rule(STAGES_FILE, HYDROS_FILE)
 def storages_are_carried(case: Case, findings: Findings) -> None:
     """Warn where state_variables leaves storages out: cuts include them anyway, or the lower bound would be wrong."""
     without = [stage.id for stage in case.horizon.stages if not stage.state_variables.storage]
     if without and case.system.hydros:
-        findings.add(STORAGE_NOT_IN_STATE, STAGES, (), "state_variables.storage", value=stages(without))
+        findings.add(STORAGE_NOT_IN_STATE, STAGES_FILE, (), "state_variables.storage", value=stages(without))
 
 
-@rule(HYDROS, CONDITIONS_FILE)
+@rule(HYDROS_FILE, CONDITIONS_FILE)
 def initial_storage(case: Case, findings: Findings) -> None:
     """Warn of volumes outside the limits, which are moved to the nearest limit, and of missing ones."""
     field = "storage.value_hm3"
@@ -427,7 +425,7 @@ def volumes_not_negative(case: Case, findings: Findings) -> None:
             require_not_negative(value, CONDITIONS_FILE, about("hydro", hydro_id), f"{field}.value_hm3", findings)
 
 
-@rule(HYDROS, CONDITIONS_FILE)
+@rule(HYDROS_FILE, CONDITIONS_FILE)
 def filling_storage(case: Case, findings: Findings) -> None:
     """Require the initial volume of plants that are being filled, and of them only, in `filling_storage`."""
     filled = {hydro.id: hydro for hydro in case.system.hydros if hydro.filling is not None}
@@ -447,7 +445,7 @@ def filling_storage(case: Case, findings: Findings) -> None:
             findings.add(FILLING_STORAGE_ABOVE_MAXIMUM, file, subject, field, value=value, maximum=maximum)
 
 
-@rule(HYDROS, STAGES)
+@rule(HYDROS_FILE, STAGES_FILE)
 def filling_plans(case: Case, findings: Findings) -> None:
     """Require filling that starts in the study and ends with the entry in a later stage, and no exit stage."""
     stage_ids = {stage.id for stage in case.horizon.stages}
@@ -456,21 +454,21 @@ def filling_plans(case: Case, findings: Findings) -> None:
             continue
         subject, start, entry = named("hydro", hydro), hydro.filling.start_stage_id, hydro.entry_stage_id
         if start not in stage_ids:
-            findings.add(FILLING_STAGE, HYDROS, subject, "filling.start_stage_id", value=start)
+            findings.add(FILLING_STAGE, HYDROS_FILE, subject, "filling.start_stage_id", value=start)
         if hydro.filling.filling_min_rate_m3s < 0:
-            findings.add(NEGATIVE, HYDROS, subject, FILLING_RATE, value=hydro.filling.filling_min_rate_m3s)
+            findings.add(NEGATIVE, HYDROS_FILE, subject, FILLING_RATE, value=hydro.filling.filling_min_rate_m3s)
         if hydro.exit_stage_id is not None:
-            findings.add(FILLING_WITH_EXIT, HYDROS, subject, "exit_stage_id", value=hydro.exit_stage_id)
+            findings.add(FILLING_WITH_EXIT, HYDROS_FILE, subject, "exit_stage_id", value=hydro.exit_stage_id)
         if entry is None:
-            findings.add(FILLING_WITHOUT_ENTRY, HYDROS, subject, "entry_stage_id")
+            findings.add(FILLING_WITHOUT_ENTRY, HYDROS_FILE, subject, "entry_stage_id")
             continue
         if entry not in stage_ids:
-            findings.add(FILLING_STAGE, HYDROS, subject, "entry_stage_id", value=entry)
+            findings.add(FILLING_STAGE, HYDROS_FILE, subject, "entry_stage_id", value=entry)
         if entry <= start:
-            findings.add(FILLING_AFTER_ENTRY, HYDROS, subject, "entry_stage_id", value=entry)
+            findings.add(FILLING_AFTER_ENTRY, HYDROS_FILE, subject, "entry_stage_id", value=entry)
 
 
-@rule(HYDROS, STAGES, CONDITIONS_FILE, OVERRIDES["hydro_bounds"])
+@rule(HYDROS_FILE, STAGES_FILE, CONDITIONS_FILE, OVERRIDES["hydro_bounds"])
 def filling_reaches_the_dead_volume(case: Case, findings: Findings) -> None:
     """Require a minimum rate that fills the dead volume before the plant enters."""
     for hydro in case.system.hydros:
@@ -482,7 +480,7 @@ def filling_reaches_the_dead_volume(case: Case, findings: Findings) -> None:
         if reached < needed * (1 - RELATIVE_TOLERANCE):
             facts = {"reached": reached, "entry": hydro.entry_stage_id, "needed": needed}
             rate = hydro.filling.filling_min_rate_m3s
-            findings.add(FILLING_TOO_SLOW, HYDROS, named("hydro", hydro), FILLING_RATE, value=rate, **facts)
+            findings.add(FILLING_TOO_SLOW, HYDROS_FILE, named("hydro", hydro), FILLING_RATE, value=rate, **facts)
 
 
 def _filled_hm3(case: Case, hydro: Hydro, filling: Filling) -> float:

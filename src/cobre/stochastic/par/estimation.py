@@ -20,10 +20,10 @@ from cobre.core.arrays import MONTHS_PER_YEAR, Floats, Indices
 from cobre.core.case import Case
 from cobre.core.confidence import NORMAL_QUANTILE_95
 from cobre.core.config import EstimationConfig
-from cobre.core.file_names import CONFIG_FILE
+from cobre.core.file_names import CONFIG_FILE, HISTORY_FILE
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError, NoiseNote
-from cobre.stochastic.par.observations import HISTORY_FILE, Observations, ordinary
+from cobre.stochastic.par.observations import Observations, ordinary
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.par.statistics import (
     SampleStatistics,

@@ -7,10 +7,10 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Ints, sum_in_order
 from cobre.core.case import Case
-from cobre.core.file_names import STAGES_FILE
+from cobre.core.file_names import CONDITIONS_FILE, HISTORY_FILE, STAGES_FILE
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError, NoiseNote
-from cobre.stochastic.par.observations import HISTORY_FILE, NO_WINDOWS, InflowWindow, history_windows
+from cobre.stochastic.par.observations import NO_WINDOWS, InflowWindow, history_windows
 from cobre.stochastic.par.seasons import Occurrence, SeasonCycle, StagePeriods
 
 
@@ -54,7 +54,7 @@ def _notes(case: Case, missing: Flags) -> Iterator[NoiseNote]:
     for lags, names in plants.items():
         yield NoiseNote(
             "lags-taken-as-zero",
-            f"initial_conditions.json, recent_observations (or {HISTORY_FILE})",
+            f"{CONDITIONS_FILE}, recent_observations (or {HISTORY_FILE})",
             f"hydro_id {', '.join(names)}",
             f"the estimated model reads lag {', '.join(map(str, lags))}, which windows do not cover: taken as 0",
         )
@@ -121,7 +121,7 @@ def _covered(windows: Iterable[InflowWindow], start: date, end: date) -> tuple[f
 
 def _uncovered(hydro_id: int, name: str, lag: int, start: date, end: date) -> NoiseModelError:
     return NoiseModelError(
-        f"initial_conditions.json, recent_observations (or {HISTORY_FILE})",
+        f"{CONDITIONS_FILE}, recent_observations (or {HISTORY_FILE})",
         f"hydro_id {hydro_id} ({name})",
         f"lag {lag} is needed but not every day from {start} to {end} (exclusive) is covered; add windows for them",
     )

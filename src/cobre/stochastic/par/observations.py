@@ -8,6 +8,7 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Indices, runs
 from cobre.core.case import Case
+from cobre.core.file_names import HISTORY_FILE
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError
 from cobre.stochastic.par.seasons import SeasonCycle
@@ -15,7 +16,6 @@ from cobre.stochastic.par.seasons import SeasonCycle
 # Observed inflows: windows of days by hydro, in columns, because a deck has hundreds of thousands of them.
 
 Days = Indices
-HISTORY_FILE = "scenarios/inflow_history.parquet"
 _EPOCH = date(1970, 1, 1).toordinal()
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from cobre._native import add_rows
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Case
+from cobre.core.file_names import INFLOW_STATS_FILE
 from cobre.records import dataclass
 from cobre.stochastic.layout import StageTable
 from cobre.stochastic.par.observations import ObservationKinds, Observations, observation_kinds
@@ -76,9 +77,6 @@ def shift_years(values: Floats, years: int) -> Floats:
     shifted = np.full_like(values, np.nan)
     shifted[years:] = values[:-years]
     return shifted
-
-
-STATS_FILE = "scenarios/inflow_seasonal_stats.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,9 @@ def _first_known(pairs: Sequence[Pair]) -> Pair:
 def given_statistics(case: Case) -> InflowStatistics:
     """Return the statistics given in the table of seasonal statistics; 0 without a row."""
     hydro_ids = tuple(hydro.id for hydro in case.system.hydros)
-    table = StageTable(STATS_FILE, case.scenarios.inflow_seasonal_stats, "hydro_id", ("mean_m3s", "std_m3s"), hydro_ids)
+    table = StageTable(
+        INFLOW_STATS_FILE, case.scenarios.inflow_seasonal_stats, "hydro_id", ("mean_m3s", "std_m3s"), hydro_ids
+    )
     stage_ids = tuple(stage.id for stage in case.horizon.stages)
     values = table.over(stage_ids, (0.0, 0.0))
     is_given = np.array([~np.isnan(table.at(stage_id)[0]) for stage_id in stage_ids]).reshape(len(stage_ids), -1)

@@ -6,12 +6,10 @@ import numpy as np
 
 from cobre.core.arrays import MONTHS_PER_YEAR, Flags, Floats
 from cobre.core.case import Case
+from cobre.core.file_names import INFLOW_ANNUAL_FILE, INFLOW_COEFFICIENTS_FILE
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError
 from cobre.stochastic.layout import StageTable
-
-COEFFICIENTS_FILE = "scenarios/inflow_ar_coefficients.parquet"
-ANNUAL_FILE = "scenarios/inflow_annual_component.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def given_terms(case: Case) -> AutoregressiveTerms:
     """Return the terms given in the tables of coefficients."""
     hydro_ids = [hydro.id for hydro in case.system.hydros]
     columns = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
-    annual = StageTable(ANNUAL_FILE, case.scenarios.inflow_annual_component, "hydro_id", columns, hydro_ids)
+    annual = StageTable(INFLOW_ANNUAL_FILE, case.scenarios.inflow_annual_component, "hydro_id", columns, hydro_ids)
     coefficients = _GivenCoefficients(case)
     stage_ids = [stage.id for stage in case.horizon.stages]
     rows = {
@@ -67,7 +65,7 @@ def given_terms(case: Case) -> AutoregressiveTerms:
         for stage_id in sorted({*stage_ids, *coefficients.by_stage, *annual.stage_ids})
     }
     study = tuple(rows.pop(stage_id) for stage_id in stage_ids)
-    return AutoregressiveTerms(study, rows, {}, COEFFICIENTS_FILE)
+    return AutoregressiveTerms(study, rows, {}, INFLOW_COEFFICIENTS_FILE)
 
 
 class _GivenCoefficients:
@@ -87,11 +85,11 @@ class _GivenCoefficients:
     def _add(self, hydro_id: int, stage_id: int, lag: int, value: float, ratio: float) -> None:
         where = f"hydro_id {hydro_id}, stage_id {stage_id}, lag {lag}"
         if hydro_id not in self._position or not np.isfinite(value):
-            raise NoiseModelError(COEFFICIENTS_FILE, where, "needs the id of a hydro and a finite coefficient")
+            raise NoiseModelError(INFLOW_COEFFICIENTS_FILE, where, "needs the id of a hydro and a finite coefficient")
         coefficients, ratios = self.by_stage.setdefault(stage_id, self._empty())
         column = self._position[hydro_id]
         if not np.isnan(coefficients[lag - 1, column]):
-            raise NoiseModelError(COEFFICIENTS_FILE, where, "two rows; keep one")
+            raise NoiseModelError(INFLOW_COEFFICIENTS_FILE, where, "two rows; keep one")
         coefficients[lag - 1, column] = value
         ratios[column] = ratio
 
@@ -113,5 +111,5 @@ def _longest_lag(case: Case) -> int:
     if table is None or not len(table["lag"]):
         return 0
     if int(table["lag"].min()) < 1:
-        raise NoiseModelError(COEFFICIENTS_FILE, "lag", "lags count from 1")
+        raise NoiseModelError(INFLOW_COEFFICIENTS_FILE, "lag", "lags count from 1")
     return int(table["lag"].max())

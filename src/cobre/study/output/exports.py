@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cobre.core.arrays import Floats, Indices
 from cobre.core.case import Case
 from cobre.core.config import ExportsConfig
+from cobre.core.file_names import HYDRO_MODELS, STATES, STOCHASTIC
 from cobre.io.output.results import write_results
 from cobre.io.saving.documents import correlation_document
 from cobre.io.storage.arrow_columns import column_of, table_of
@@ -23,7 +24,6 @@ from cobre.io.storage.atomic import check_writable
 from cobre.io.storage.confined import remove_file
 from cobre.io.storage.stored_json import write_json
 from cobre.policy.object import state_names
-from cobre.runs.files import HYDRO_MODELS, STATES, STOCHASTIC
 from cobre.sddp.hydro_models.fpha_fitting import Fit
 from cobre.sddp.hydro_models.reservoir import geometry_by_hydro
 from cobre.sddp.problem.problem import PreparedStudy

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cobre.core.file_names import LOCK_FILE
 from cobre.errors import OutputError
 from cobre.io.storage.atomic import as_write_error, check_writable, cleanup, remove_leftovers
 from cobre.io.storage.confined import no_links_below, open_own, remove_file
-from cobre.runs.files import LOCK_FILE
 from cobre.text import printable
 
 LOCK_ATTEMPTS = 10

@@ -4,13 +4,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cobre.errors import OutputError
-from cobre.io.output.growing_tables import UNFINISHED
-from cobre.io.storage.atomic import as_write_error
-from cobre.io.storage.confined import UntrustedFileError, remove_file, remove_tree
-from cobre.records import dataclass
-from cobre.runs.content import logged_run, stored_policy_path, stored_study
-from cobre.runs.files import (
+from cobre.core.file_names import (
     BOUND_FILE,
     CHECKPOINTS,
     FAILURES,
@@ -25,8 +19,14 @@ from cobre.runs.files import (
     STUDY_FILE,
     SUMMARY_FILE,
     TRAINING,
-    has_results,
 )
+from cobre.errors import OutputError
+from cobre.io.output.growing_tables import UNFINISHED
+from cobre.io.storage.atomic import as_write_error
+from cobre.io.storage.confined import UntrustedFileError, remove_file, remove_tree
+from cobre.records import dataclass
+from cobre.runs.content import logged_run, stored_policy_path, stored_study
+from cobre.runs.files import has_results
 from cobre.runs.run_state import RunState
 from cobre.runs.view import RunView
 from cobre.study.requests import RunRequest

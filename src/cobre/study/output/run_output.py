@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from cobre.comm import Backend
+from cobre.core.file_names import CONVERGENCE, EVENT_FILE, STUDY_FILE, SUMMARY_FILE, TRAINING
 from cobre.errors import error_details
 from cobre.io.output.results import write_results
 from cobre.io.storage.atomic import WriteError, cleanup
@@ -11,7 +12,6 @@ from cobre.io.storage.confined import no_links_below
 from cobre.io.storage.stored_json import write_json
 from cobre.policy.store import save_pool
 from cobre.runs.events import Event, EventListener, EventLog, new_event
-from cobre.runs.files import CONVERGENCE, EVENT_FILE, STUDY_FILE, SUMMARY_FILE, TRAINING
 from cobre.runs.summary import RunSummary, convergence_table
 from cobre.study.bound import PolicyBound, write_bound
 from cobre.study.output.exports import write_state_export, write_study_exports

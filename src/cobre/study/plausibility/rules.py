@@ -7,6 +7,7 @@ import numpy as np
 from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, Indices
 from cobre.core.case import Case
 from cobre.core.entities import DeficitSegment
+from cobre.core.file_names import CONSTRAINTS_FILE
 from cobre.core.stage_data import ResolvedStudy
 from cobre.io.findings import (
     Code,
@@ -24,7 +25,6 @@ from cobre.io.findings import (
     warning_code,
 )
 from cobre.io.input_files import entities
-from cobre.io.input_files.generic_constraints import FILE as CONSTRAINTS
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.problem.problem import stage_plans
@@ -606,7 +606,7 @@ def check_generic_numbers(case: Case, findings: Findings) -> None:
             stages_by_finding.setdefault(key, set()).add(stage.id)
     for (subject, what, cause, remedy), ids in stages_by_finding.items():
         facts = {"value": what, "stages": stages(ids), "cause": cause, "advice": remedy}
-        findings.add(UNUSABLE_NUMBER, CONSTRAINTS, subject, "expression", **facts)
+        findings.add(UNUSABLE_NUMBER, CONSTRAINTS_FILE, subject, "expression", **facts)
 
 
 def check_plausibility(case: Case, noise: NoiseModel, findings: Findings) -> None:

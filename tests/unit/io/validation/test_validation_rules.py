@@ -3,65 +3,63 @@
 import pytest
 from validation_case import findings_after, valid_documents, valid_tables, write_case
 
-from cobre.io.case import read_case
-from cobre.io.findings import Findings
-from cobre.io.validation import GROUPS
-from cobre.io.validation.rules import (
-    BUSES,
+from cobre.core.file_names import (
+    BUSES_FILE,
     CONDITIONS_FILE,
     CONFIG_FILE,
-    CONSTRAINT_BOUNDS,
-    CONSTRAINTS,
-    CONTRACTS,
-    CORRELATION,
-    HYDROS,
-    LINES,
-    LOAD_FILE,
-    OVERRIDES,
+    CONSTRAINT_BOUNDS_FILE,
+    CONSTRAINTS_FILE,
+    CONTRACTS_FILE,
+    CORRELATION_FILE,
+    HYDROS_FILE,
+    LINES_FILE,
+    LOAD_FACTORS_FILE,
     PARAMETERS_FILE,
     PENALTIES_FILE,
     POST_STUDY_FILE,
-    PRODUCTION,
-    PRODUCTIONS,
-    SCENARIOS,
-    SOURCE_FILE,
-    SOURCES,
-    STAGES,
-    STATIONS,
-    THERMALS,
+    PRODUCTION_FILE,
+    SOURCE_FACTORS_FILE,
+    SOURCES_FILE,
+    STAGES_FILE,
+    STATIONS_FILE,
+    THERMALS_FILE,
 )
+from cobre.io.case import read_case
+from cobre.io.findings import Findings
+from cobre.io.validation import GROUPS
+from cobre.io.validation.rules import CONSTRAINT_BOUNDS_FILE, OVERRIDES, PRODUCTIONS, SCENARIOS
 
 RULES = [each for group in GROUPS for each in group]
 
 # By part of a case: the input that it comes from.
 INPUTS = {
     "config": CONFIG_FILE,
-    "horizon": STAGES,
-    "is_risk_averse": STAGES,
+    "horizon": STAGES_FILE,
+    "is_risk_averse": STAGES_FILE,
     "initial_conditions": CONDITIONS_FILE,
     "penalties": PENALTIES_FILE,
     "post_study": POST_STUDY_FILE,
     "system": {
-        "buses": BUSES,
-        "lines": LINES,
-        "hydros": HYDROS,
-        "thermals": THERMALS,
-        "non_controllable_sources": SOURCES,
-        "pumping_stations": STATIONS,
-        "energy_contracts": CONTRACTS,
+        "buses": BUSES_FILE,
+        "lines": LINES_FILE,
+        "hydros": HYDROS_FILE,
+        "thermals": THERMALS_FILE,
+        "non_controllable_sources": SOURCES_FILE,
+        "pumping_stations": STATIONS_FILE,
+        "energy_contracts": CONTRACTS_FILE,
     },
-    "production": {"by_hydro": PRODUCTION, "stages_by_choice": PRODUCTION, **PRODUCTIONS},
+    "production": {"by_hydro": PRODUCTION_FILE, "stages_by_choice": PRODUCTION_FILE, **PRODUCTIONS},
     "scenarios": {
-        "correlation": CORRELATION,
-        "load_factors": LOAD_FILE,
-        "non_controllable_factors": SOURCE_FILE,
+        "correlation": CORRELATION_FILE,
+        "load_factors": LOAD_FACTORS_FILE,
+        "non_controllable_factors": SOURCE_FACTORS_FILE,
         **SCENARIOS,
     },
     "overrides": OVERRIDES,
     "generic_constraints": {
-        "constraints": CONSTRAINTS,
+        "constraints": CONSTRAINTS_FILE,
         "parameters": PARAMETERS_FILE,
-        "bounds": CONSTRAINT_BOUNDS,
+        "bounds": CONSTRAINT_BOUNDS_FILE,
     },
 }
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from cobre.core.file_names import LOCK_FILE
 from cobre.io.storage.atomic import WriteError
-from cobre.runs.files import LOCK_FILE
 from cobre.runs.run_state import is_in_use
 from cobre.study.output.output_lock import OutputInUseError, output_lock
 

@@ -4,8 +4,8 @@ import pytest
 from example_study import EXAMPLE, overrides
 
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.core.file_names import EVENT_FILE
 from cobre.runs.events import no_events, read_events
-from cobre.runs.files import EVENT_FILE
 from cobre.sddp.simulation.cost_tables import COSTS
 from cobre.study.output.previous_run import OutputHoldsRunError, require_replaceable
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
