@@ -105,36 +105,36 @@ conformance-mpi: mpi-environments  ## the conformance kit on both MPIs
 determinism: mpi-environments  ## run one study in every possible way and compare the digests
 	$(BIN)/python tests/determinism/matrix.py
 
-bench-comm: $(READY)  ## shm beside mpi4py on MPICH and Open MPI, and beside memcpy
+bench-comm: $(READY)  ## shm compared with mpi4py on MPICH and Open MPI, and with memcpy
 	$(BIN)/python benchmarks/bench_comm.py
 
-bench-net: $(READY)  ## tcp beside gloo (torch, in a separate environment) and plain sockets; as root also between hosts with 1 Gb/s links
+bench-net: $(READY)  ## tcp compared with gloo (torch, in a separate environment) and plain sockets; as root also between hosts with 1 Gb/s links
 	$(BIN)/python benchmarks/bench_comm.py --suite net
 	$(BIN)/python benchmarks/bench_hosts.py
 
-bench-mpi: mpi-environments  ## mpi beside mpi4py on MPICH and Open MPI: single calls, hand-written sums, and the calls of whole trainings
+bench-mpi: mpi-environments  ## mpi compared with mpi4py on MPICH and Open MPI: single calls, hand-written sums, and the calls of whole trainings
 	$(BIN)/python benchmarks/bench_comm.py --suite mpi
 	$(BIN)/python benchmarks/bench_mpi_training.py
 
-bench-sddp: $(READY)  ## training beside cobre-python (in a separate environment) and a loop over highspy
+bench-sddp: $(READY)  ## training compared with cobre-python (in a separate environment) and a loop over highspy
 	$(BIN)/python benchmarks/bench_sddp.py
 
-bench-workers: $(READY)  ## two workers beside one, two threads, and the ceiling of two cores
+bench-workers: $(READY)  ## two workers compared with one, two threads, and the ceiling of two cores
 	$(BIN)/python benchmarks/bench_workers.py
 
 bench-start: $(READY)  ## cost of starting one worker, four, and 128 ranks, forked or as separate interpreters
 	$(BIN)/python benchmarks/bench_start.py
 
-bench-first: $(READY)  ## CPU seconds and memory until the first iteration of CASES (default: decks of ../shared), beside other programs
+bench-first: $(READY)  ## CPU seconds and memory until the first iteration of CASES (default: decks of ../shared), compared with other programs
 	$(BIN)/python benchmarks/bench_first_iteration.py $(or $(CASES),../shared/decks/pmo_2018 ../shared/decks/pmo_2025_12)
 
 bench-scale: $(READY)  ## predict iteration times on many ranks, after a check of the model on this machine
 	$(BIN)/python benchmarks/bench_scale.py
 
-bench-official: $(READY)  ## the official decks of 2018 and 2025 beside cobre-python, 40 CPU minutes each (CPU_MINUTES): bounds over time, memory
+bench-official: $(READY)  ## the official decks of 2018 and 2025 compared with cobre-python, 40 CPU minutes each (CPU_MINUTES): bounds over time, memory
 	$(BIN)/python benchmarks/bench_official.py --cpu-minutes $(or $(CPU_MINUTES),40)
 
-decks: $(READY)  ## convert, validate and run every published deck of DECKS (default ../shared/decks) for one iteration, beside cobre-python
+decks: $(READY)  ## convert, validate and run every published deck of DECKS (default ../shared/decks) for one iteration, compared with cobre-python
 	$(BIN)/python benchmarks/decks.py $(DECKS)
 
 peer-environment: $(READY)  ## cobre-python and novomodelo for the tests that compare with them; needs Python 3.12 or newer

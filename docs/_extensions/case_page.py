@@ -81,7 +81,7 @@ Schemas of `cobre.schema.export` have the same list: fields of one format carry 
 """
 OF_FORMATS = f"""
 In format 0.19, `{ENERGY_PRODUCTIVITY_FILE}` must have the column `{INTEGRATED_COLUMN}`, and
-`penalty_basis` is required where a slack is enabled. The same fields mean or default to something else:
+`penalty_basis` is required if a slack is enabled. The same fields mean or default to something else:
 
 | | 0.18 | 0.19 |
 |---|---|---|

@@ -12,15 +12,8 @@ from cobre.comm.types import BackendKind
 from cobre.solver.program import MAX_DENSE_ROWS
 
 CONFIGS = (ShmConfig, TcpConfig, MpiConfig)
-PROBES = (
-    "1",
-    "0",
-    "2.5",
-    "2",
-    "condvar",
-    "name",
-    "probe",
-)  # candidate values: each variable accepts at least one of them
+# Candidate values: each variable accepts at least one of them.
+PROBES = ("1", "0", "2.5", "2", "condvar", "name", "probe")
 TITLES = {
     ShmConfig: "Shared memory",
     TcpConfig: "TCP",
@@ -31,7 +24,7 @@ INTRODUCTION = """\
 
 A rank that another launcher started finds its world here. `cobre run` and `create_communicator()` read these
 variables; the launchers set them. Durations are seconds. A value that makes no sense is an error that names the
-variable.
+variable, unless its row says otherwise.
 
 ## For all backends
 
@@ -48,7 +41,7 @@ variable.
 AUTO = (
     "auto: mpi if an MPI launcher started this process and mpi4py is installed, else tcp or shm if a variable "
     "by which their ranks join is set, else local: one process, where `cobre run` uses a thread per core, or starts as "
-    "many workers as it was given. It does not fall back to local where a launcher started several processes that "
+    "many workers as it was given. It does not fall back to local if a launcher started several processes that "
     "could not find each other: that is an error. Also the name of a backend that another distribution registers."
 )
 ROWS = (

@@ -23,7 +23,7 @@ $ cobre validate my_case --json | jq '.errors[] | {code, file, entity, field, va
 | `file` | relative to the case directory |
 | `entity`, `subject` | what it is about, such as `hydro 3 (ITAIPU)`: as text, and as `kind`, `id` and `name` |
 | `field` | such as `reservoir.max_storage_hm3`; empty for the entity or file itself |
-| `value` | the value that was found; null where the finding is about no single value |
+| `value` | the value that was found; null if the finding is about no single value |
 | `message` | what is wrong |
 | `expected` | what a valid value would be |
 | `remedy` | what to do about it, where an expected value does not say it |

@@ -121,7 +121,7 @@ def _init_code(positional: int, made_here: tuple[bool, ...], is_frozen: bool, is
 
 
 def field_setter(cls: type, name: str) -> Callable[[object, Any], None]:
-    """Return a function that sets a field of a frozen record, through its slot where there is one."""
+    """Return a function that sets a field of a frozen record, through its slot if there is one."""
     slot = getattr(cls, name, None)
     if isinstance(slot, MemberDescriptorType):
         return slot.__set__

@@ -7,7 +7,7 @@ from cobre.errors import CobreError
 
 
 class StaleBuildError(CobreError, ImportError):
-    """The compiled part of Cobre is missing, or older than the Python sources beside it, as after `git pull`."""
+    """The compiled part of Cobre is missing, or older than the Python sources next to it, as after `git pull`."""
 
     remedy = "build it again: `make demo` in a clone, otherwise `pip install .`"
 
@@ -29,7 +29,7 @@ def explain_import_error(error: BaseException | None) -> StaleBuildError | None:
     built_from = getattr(_native, "INTERFACE_DIGEST", "")
     if not interface.is_file() or built_from == hashlib.sha256(interface.read_bytes()).hexdigest():
         return None
-    return StaleBuildError("was built from other sources than the Python files beside it")
+    return StaleBuildError("was built from other sources than the Python files next to it")
 
 
 def version_info() -> dict[str, str]:

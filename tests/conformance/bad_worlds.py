@@ -35,6 +35,6 @@ def run_cases(comm, *args):
 
 def main(what):
     harness.run_cases = run_cases
-    setting = harness.Setting(LOCAL, Variant(), 1)
+    setting = harness.CellSetting(LOCAL, Variant(), 1)
     results = harness.run_cells(setting, [setting.cell(f"bad/{what}"), setting.cell("bad/after")])
     print(json.dumps([result.to_json() for result in results]))

@@ -12,12 +12,12 @@ from fault_plans import plan, table
 from fault_plans.plan import NotPermittedError, PlanError, PlanProcess, fault
 
 from cobre.comm.testing.case import Depth, all_cases, case, find_case
-from cobre.comm.testing.harness import Setting
+from cobre.comm.testing.harness import CellSetting
 from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.report import Outcome
 
 SHM = profile("shm")
-FUTEX = Setting(SHM, SHM.variants[0], 2)
+FUTEX = CellSetting(SHM, SHM.variants[0], 2)
 BROKEN = {"state": "broken", "later": ["CommunicatorBrokenError"]}
 TESTS = Path(__file__).resolve().parents[1]
 FAULT_TABLE, MUTATION = str(TESTS / "faults" / "fault_table.py"), str(TESTS / "conformance" / "mutation.py")

@@ -13,7 +13,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.testing import case as case_module
 from cobre.comm.testing import harness, leaks, report
 from cobre.comm.testing.case import Depth, case
-from cobre.comm.testing.harness import Setting, run_cells, run_setting
+from cobre.comm.testing.harness import CellSetting, run_cells, run_setting
 from cobre.comm.testing.profiles import Profile, Variant, profile
 from cobre.comm.testing.report import Cell, Outcome, Result
 
@@ -24,7 +24,7 @@ def in_this_process(function, size, args, *, environment, timeout_s):
         return [function(comm, *args)]
 
 
-OWN = Setting(Profile("own", in_this_process, max_size=1), Variant(), 1)
+OWN = CellSetting(Profile("own", in_this_process, max_size=1), Variant(), 1)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_worlds_that_never_start_are_errors(extra_cases):
     def broken_starter(*args, **options):
         raise OSError("no more processes")
 
-    setting = Setting(Profile("broken", broken_starter), Variant(), 2)
+    setting = CellSetting(Profile("broken", broken_starter), Variant(), 2)
     results = list(
         run_cells(setting, [setting.cell("own/right", {"number": n}) for n in range(harness.MAX_RESTARTS + 3)])
     )
@@ -116,7 +116,7 @@ def test_wrong_ranks_and_sizes_are_reported(extra_cases):
         in_this_process(function, size, args, **options)
         return [(1, 1)]
 
-    setting = Setting(Profile("confused", confused_starter), Variant(), 1)
+    setting = CellSetting(Profile("confused", confused_starter), Variant(), 1)
     results = list(run_cells(setting, [setting.cell("own/right", {"number": 1})]))
     assert [result.cell.case for result in results if result.is_bad] == ["world/end"]
 

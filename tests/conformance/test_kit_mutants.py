@@ -5,11 +5,11 @@ from mutant_trials import SIZE, run_control, run_trials
 from mutants import MUTANTS
 
 from cobre.comm.testing import report
-from cobre.comm.testing.harness import Setting
+from cobre.comm.testing.harness import CellSetting
 from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.report import bad
 
-SHM = Setting(profile("shm"), profile("shm").variants[0], SIZE)
+SHM = CellSetting(profile("shm"), profile("shm").variants[0], SIZE)
 
 
 @pytest.mark.timeout(600)

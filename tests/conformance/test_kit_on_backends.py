@@ -4,7 +4,7 @@ import pytest
 
 from cobre.comm.testing import report
 from cobre.comm.testing.case import Depth
-from cobre.comm.testing.harness import Setting, grid, run_cells, run_setting
+from cobre.comm.testing.harness import CellSetting, grid, run_cells, run_setting
 from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.report import Outcome
 
@@ -21,7 +21,7 @@ PAYLOADS = ("gather/*", "reduce/*", "broadcast/*", "regions/gather*", "sequences
 
 def setting(backend, variant, size):
     backend_profile = profile(backend)
-    return Setting(backend_profile, next(one for one in backend_profile.variants if one.name == variant), size)
+    return CellSetting(backend_profile, next(one for one in backend_profile.variants if one.name == variant), size)
 
 
 @pytest.mark.timeout(600)

@@ -5,7 +5,7 @@ from fault_plans.table import all_plans, plan_grid, run_plan
 from fault_table import PROGRAM
 
 from cobre.comm.testing.case import Depth
-from cobre.comm.testing.harness import Setting
+from cobre.comm.testing.harness import CellSetting
 from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.report import Outcome
 
@@ -14,7 +14,7 @@ HOST, PAIRS, _, RING, RING_PAIRS = profile("tcp").variants
 
 
 def cells(variant, size, *patterns, backend="shm"):
-    setting = Setting(profile(backend), variant, size)
+    setting = CellSetting(profile(backend), variant, size)
     return [
         pytest.param(setting, cell, id=f"{variant.name}-{size}-{cell.name}")
         for cell in plan_grid(setting, Depth.QUICK)
@@ -44,5 +44,5 @@ def test_fault_plan_has_expected_outcome(setting, cell):
 
 
 def test_every_plan_is_in_the_short_table():
-    short = {cell.case for size in (1, 2) for cell in plan_grid(Setting(profile("shm"), FUTEX, size), Depth.QUICK)}
+    short = {cell.case for size in (1, 2) for cell in plan_grid(CellSetting(profile("shm"), FUTEX, size), Depth.QUICK)}
     assert short == {plan.id for plan in all_plans().values() if plan.backend in ("", "shm")}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from mutants import CONTROL, MUTANTS
 
 from cobre.comm.testing.case import Depth, find_case
-from cobre.comm.testing.harness import Setting, grid, run_cells, run_world
+from cobre.comm.testing.harness import CellSetting, grid, run_cells, run_world
 from cobre.comm.testing.report import Cell, Outcome, Result
 
 SIZE = 4
@@ -16,7 +16,7 @@ Pair = tuple[str, str]
 """A mutant and a case that must reject it."""
 
 
-def run_trials(setting: Setting, pattern: str = "*") -> Iterator[Result]:
+def run_trials(setting: CellSetting, pattern: str = "*") -> Iterator[Result]:
     """Try all mutants in worlds that pass the kit; a trial passes if the case rejects the mutant."""
     pairs = [(mutant.name, case) for mutant in MUTANTS.values() for case in mutant.killed_by]
     wanted = [pair for pair in pairs if _matches(_cell_of(setting, pair), pattern)]
@@ -27,7 +27,7 @@ def run_trials(setting: Setting, pattern: str = "*") -> Iterator[Result]:
         yield Result(_cell_of(setting, pair), Outcome.FAIL if problem else Outcome.PASS, problem)
 
 
-def run_control(setting: Setting, pattern: str = "*") -> Iterator[Result]:
+def run_control(setting: CellSetting, pattern: str = "*") -> Iterator[Result]:
     """Run every case with a transparent wrapper; if one fails, the trials prove nothing."""
     if not _matches(_cell_of(setting, (CONTROL.name, "*")), pattern):
         return
@@ -37,7 +37,7 @@ def run_control(setting: Setting, pattern: str = "*") -> Iterator[Result]:
     yield Result(_cell_of(setting, (CONTROL.name, "all")), Outcome.FAIL if bad else Outcome.PASS, message)
 
 
-def _caught(setting: Setting, pairs: Sequence[Pair]) -> set[Pair]:
+def _caught(setting: CellSetting, pairs: Sequence[Pair]) -> set[Pair]:
     """Run all trials, many in one world; a mutant that was caught once is not tried again."""
     cells = [cell for pair in pairs for cell in _trial(setting, pair)]
     caught: set[Pair] = set()
@@ -50,7 +50,7 @@ def _caught(setting: Setting, pairs: Sequence[Pair]) -> set[Pair]:
     return caught
 
 
-def _trial(setting: Setting, pair: Pair) -> list[Cell]:
+def _trial(setting: CellSetting, pair: Pair) -> list[Cell]:
     mutant, case = pair
     wrapper = MUTANTS[mutant].wrapper
     return [setting.cell(case, params, wrapper) for params in find_case(case).grid(setting.size, Depth.QUICK)]
@@ -64,7 +64,7 @@ def _pair_of(cell: Cell) -> Pair:
     return cell.wrapper.partition(":")[2], cell.case
 
 
-def _cell_of(setting: Setting, pair: Pair) -> Cell:
+def _cell_of(setting: CellSetting, pair: Pair) -> Cell:
     return setting.cell(f"mutants/{pair[0]}", {"case": pair[1]})
 
 

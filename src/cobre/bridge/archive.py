@@ -30,7 +30,8 @@ def is_archive(path: Path) -> bool:
 def unpacked_deck(deck: Path) -> Iterator[Path]:
     """Yield the folder of a deck's files: the deck, a folder in it, or a temporary copy of its archive's content.
 
-    Raises DeckNotConvertedError for an archive that is damaged, and for decks that hold no deck, or more than one.
+    Raises DeckNotConvertedError for an archive that is damaged, and for a folder or archive without a
+    deck or with more than one.
     """
     with tempfile.TemporaryDirectory(prefix="cobre-deck-") as scratch:
         is_folder = deck.is_dir()

@@ -180,7 +180,7 @@ def _refusal(bridge: Bridge, request: DeckRequest, folder: Path, why: str) -> st
     reason = f"{request.deck}: this {request.model.upper()} deck cannot be converted by {bridge.program.package}: {why}"
     if request.model == "decomp" and bridge.program == BRIDGE_0_19 and begins_with_last_week(folder):
         reason += (
-            f"\n{BRIDGE_0_19.package} takes a study whose first week ends its month for one of months alone; "
+            f"\n{BRIDGE_0_19.package} takes a study whose first week ends its month for one with monthly stages only; "
             f"{BRIDGE_0_18.package} converts it: add --using {BRIDGE_0_18.package}"
         )
     offered = [] if request.is_repaired else find_repairs(folder, request.model, bridge.program)

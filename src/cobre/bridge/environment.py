@@ -58,7 +58,7 @@ class BridgeProgram:
 
     @property
     def otherwise(self) -> str:
-        """Advice for users where it cannot be installed."""
+        """Advice for users if it cannot be installed."""
         return f"name an environment that has {self.package} with --bridge"
 
 
@@ -90,7 +90,7 @@ def bridge_at(path: Path, program: BridgeProgram | None = None) -> Bridge:
     """Find the bridge that a user named: the folder of an environment, its interpreter, or its command.
 
     Without a program: the one whose command was named, else the first of PROGRAMS that is installed there. Raises
-    NoBridgeError where it cannot be run from there.
+    NoBridgeError if it cannot be run from there.
     """
     python = _interpreter_of(path)
     installation = _probe(python)

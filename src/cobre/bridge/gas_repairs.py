@@ -291,7 +291,7 @@ def read_gas_plan(deck: Path) -> GasPlan | None:
 def _stages_with_orders(plan: GasPlan) -> int:
     """Count the stages that get orders: those that end within the operative weeks of the months in which stages begin.
 
-    All of them where there are no weeks: then each stage is a month, or none has an order.
+    All of them if there are no weeks: then each stage is a month, or none has an order.
     """
     if not plan.weeks or math.fsum(plan.block_hours[0]) != WEEK_HOURS:
         return len(plan.block_hours)

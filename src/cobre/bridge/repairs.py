@@ -14,7 +14,7 @@ sources-without-block: until 2019 generation that is not simulated (SISTEMA.DAT)
 bridges need the number and the name of a source; the same numbers get them.
 
 no-individual-period: REE.DAT says until when plants are individual; before that column existed, all stages were of
-energy reservoirs. The bridges drop all limits of RE.DAT where it is blank. It gets the first month of the study.
+energy reservoirs. The bridges drop all limits of RE.DAT if it is blank. It gets the first month of the study.
 
 expansion-of-fictitious-plants: the bridges leave out fictitious plants (FICT.*), but stop at those in EXPH.DAT. The
 records are also left out of the copy.
@@ -115,7 +115,7 @@ class FrequencyLimit:
     def at(self, stage: int) -> tuple[tuple[float | None, float | None], ...]:
         """Return the least and largest generation in each block of a stage, which counts from 1.
 
-        Empty where there are none.
+        Empty if there are none.
         """
         begun = [first for first in self.limits if first <= stage]
         return self.limits[max(begun)] if begun and self.first_stage <= stage <= self.last_stage else ()

@@ -14,7 +14,7 @@ from cobre.errors import CobreError, install_command
 from cobre.text import counted
 
 if TYPE_CHECKING:
-    from cobre.comm.machine import Finding
+    from cobre.comm.machine import MachineFact
 
 
 @click.command()
@@ -39,21 +39,21 @@ def doctor(as_json: bool) -> None:
     sys.exit(ExitCode.SUCCESS if diagnosis.is_healthy else ExitCode.UNEXPECTED)
 
 
-def _default_split() -> "Finding":
+def _default_split() -> "MachineFact":
     """Describe how `cobre run` splits its work on this machine by default."""
-    from cobre.comm.machine import Finding
+    from cobre.comm.machine import MachineFact
     from cobre.study.placement import WORKER_PER_CORE, choose_placement
 
     try:
         placement = choose_placement()
     except CobreError as error:
-        return Finding("cobre run", f"does not start: {error}")
+        return MachineFact("cobre run", f"does not start: {error}")
     if placement.size is None:
-        return Finding("cobre run", f"joins the ranks of a launcher ({placement.backend}): {placement.reason}")
+        return MachineFact("cobre run", f"joins the ranks of a launcher ({placement.backend}): {placement.reason}")
     threads = counted(placement.threads, "thread")
     processes = f"{placement.size} workers with {threads} each" if placement.size > 1 else f"one process with {threads}"
     trees = f"a case with a scenario tree gets {WORKER_PER_CORE}"
-    return Finding("cobre run", f"{processes} ({placement.reason}); {trees}; --workers and --threads override this")
+    return MachineFact("cobre run", f"{processes} ({placement.reason}); {trees}; --workers and --threads override this")
 
 
 @click.command()

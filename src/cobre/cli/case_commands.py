@@ -140,7 +140,7 @@ _options = combine_options(
         "environment given by --bridge.",
     ),
     click.option("--force", is_flag=True, help="Write into CASE even if it is not empty."),
-    click.option("--repair", is_flag=True, help="Repair a copy of the deck where it needs it, and list the repairs."),
+    click.option("--repair", is_flag=True, help="Repair a copy of the deck if it needs it, and list the repairs."),
     click.option("--json", "as_json", is_flag=True, help="Print a JSON object and nothing else."),
 )
 

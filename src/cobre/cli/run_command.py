@@ -65,7 +65,7 @@ _display_options = combine_options(
     "--boundary",
     type=click.Path(exists=True, path_type=Path),
     help="Value the end of the study by the policy of another run, instead of policy.boundary in config.json. Plants "
-    "are matched by name where the two cases number them differently.",
+    "are matched by name if the two cases number them differently.",
 )
 @click.option(
     "--time-limit",

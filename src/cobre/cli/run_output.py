@@ -34,7 +34,7 @@ _LONG_STUDY_S = 600.0
 _SHOWN_EARLIER_ITERATIONS = 20
 
 
-class Progress(Protocol):
+class ProgressDisplay(Protocol):
     """A display of the events of a run."""
 
     has_events: bool
@@ -52,7 +52,7 @@ class Progress(Protocol):
         """End the display after the last event."""
 
 
-def choose_progress(*, plain: bool, quiet: bool, stream: IO[str] | None = None) -> Progress:
+def choose_progress(*, plain: bool, quiet: bool, stream: IO[str] | None = None) -> ProgressDisplay:
     """Return a live table if the stream can show one, else lines; with `--quiet`, warnings only."""
     stream = stream or sys.stdout
     if quiet:

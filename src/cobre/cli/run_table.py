@@ -40,7 +40,7 @@ FULL_WIDTH = 100
 NAME_WIDTH = 12
 NOTE_COLUMN = NAME_WIDTH + 25  # after a name and a value
 CELL_PADDING = 2
-MAX_RANKS = 8
+MAX_SHOWN_RANKS = 8
 STOPPING_TRAINING = "stopping after this iteration; Ctrl-C again ends at once"
 
 
@@ -52,7 +52,7 @@ def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping
     if width < WIDE or height < 10:
         return Group(*_small_view(view, width, now), *notes)
     width = min(width, FULL_WIDTH) - 1
-    ranks = max(1, min(MAX_RANKS, height - 11))
+    ranks = max(1, min(MAX_SHOWN_RANKS, height - 11))
     steps = (_steps(view, width, now), *_progress(view, width - NAME_WIDTH, now))
     return Group(*_title(view), *steps, *_figures(view, width), *_loads(view, width, ranks), *notes)
 

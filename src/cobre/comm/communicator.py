@@ -31,7 +31,7 @@ General clauses (the conformance cases quote their numbers):
 
 Buffers are C-contiguous NumPy arrays (or objects with the buffer protocol) of a fixed-size dtype in native byte order;
 structured dtypes are accepted, object dtypes are not. The shape does not matter: counts are elements of the flattened
-array. Send and receive buffers may overlap only where a method says so.
+array. Send and receive buffers may overlap only if a method says so.
 """
 
 from abc import abstractmethod

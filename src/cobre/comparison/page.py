@@ -24,13 +24,12 @@ from cobre.comparison.text import (
 )
 from cobre.core.arrays import Floats
 from cobre.io.storage.atomic import write_file
-from cobre.report.charts import BLUE, GREEN, ORANGE, Band, Chart, LegendEntry, Series
+from cobre.report.charts import BAND, BLUE, GREEN, ORANGE, Band, Chart, LegendEntry, Series
 from cobre.report.document import document, numbers_of
 from cobre.report.section import Section
 
 # Charts of the comparison page: both studies by stage, and the difference with its confidence interval.
 
-BAND = 0.25
 
 DrawnRow = dict[str, Any]
 

@@ -299,7 +299,7 @@ def compare(a: "str | Path | SimulationResult", b: "str | Path | SimulationResul
     >>> [name for name in compared.summary.column_names if name in ("a", "b", "difference", "half_width")]
     ['a', 'b', 'difference', 'half_width']
 
-    Raises IncompleteRunError for a directory without complete results, and NotComparableError where the two have no
+    Raises IncompleteRunError for a directory without complete results, and NotComparableError if the two have no
     stage or scenario in common.
     """
     if isinstance(a, str | Path) and isinstance(b, str | Path):

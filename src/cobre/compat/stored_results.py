@@ -83,7 +83,7 @@ def _constant(value: float | None, count: int) -> "pa.Array":
 
 
 def _times(events: Sequence[Event], iterations: Sequence[int]) -> "dict[str, pa.Array]":
-    """Return milliseconds of each iteration, from its event; null where the log has none."""
+    """Return milliseconds of each iteration, from its event; null if the log has none."""
     import pyarrow as pa
 
     by_iteration = {event["iteration"]: event for event in events}

@@ -70,9 +70,12 @@ class Enumerated:
     method: Literal["enumerated"] = "enumerated"
 
 
+NOISE_CLASSES = ("inflow", "load", "ncs")
+
+
 @dataclass(frozen=True, slots=True)
 class InflowScheme:
-    """Where the noise of inflows comes from.
+    """Source of the noise of inflows.
 
     scheme: the openings, new draws from the same model, a table of scenarios, or years of the history.
     """
@@ -82,7 +85,7 @@ class InflowScheme:
 
 @dataclass(frozen=True, slots=True)
 class OtherScheme:
-    """Where the noise of a class without history comes from.
+    """Source of the noise of a class without history.
 
     scheme: the openings, new draws from the same model, or a table of scenarios.
     """
@@ -92,7 +95,7 @@ class OtherScheme:
 
 @dataclass(frozen=True, slots=True)
 class OpeningsSource:
-    """Where the openings come from.
+    """Source of the openings.
 
     source: drawn from the model, or read from scenarios/noise_openings.parquet.
     """
@@ -120,7 +123,7 @@ _GENERATED = OpeningsSource("generated")
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSource:
-    """Where the noise of forward passes or simulations, and the openings, come from.
+    """Source of the noise of forward passes or simulations, and of the openings.
 
     seed: seed of the draws; required for out_of_sample and external.
     historical_years: years of the history to use, as a list or as a range; null: all complete ones.
@@ -223,7 +226,7 @@ AnySelection = Level1Selection | DominationSelection | DynamicSelection
 
 @dataclass(frozen=True, slots=True)
 class CutSelectionConfig:
-    """Which cuts the LPs use.
+    """Cuts that the LPs use.
 
     selection: method of choosing cuts; null: all are used.
     max_active_per_stage: largest number of active cuts per stage; in format 0.19 of those that this run made, and not

@@ -89,7 +89,7 @@ class Deliveries:
     def deciders(self, config: AnticipatedConfig) -> tuple[int, ...]:
         """Return for each delivery the stage that decides it; BEFORE_STUDY: decided before the study.
 
-        It is the delivery stage itself where nothing is decided ahead, and a stage after the study where no stage of
+        It is the delivery stage itself if nothing is decided ahead, and a stage after the study if no stage of
         the study decides.
         """
         if config.lead_stages is not None:

@@ -34,7 +34,7 @@ def names_in(parts: Iterable[Coefficient]) -> Iterator[str]:
 
 
 def total(parts: Iterable[Coefficient], value_of: Callable[[str], float]) -> float:
-    """Return the value of a sum; raises ZeroDivisionError where a divisor is 0."""
+    """Return the value of a sum; raises ZeroDivisionError if a divisor is 0."""
     return sum_in_order(product(part, value_of) for part in parts)
 
 

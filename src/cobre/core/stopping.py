@@ -2,7 +2,8 @@
 
 The class of a rule is its setting, its check and its reason in words: config.json is decoded into it, and schemas, the
 reference page and the completion of `--set` are generated from it. To add a rule, define a class with a `type` of its
-own here, decorated as the others are, and test it; `tests/unit/core/test_stopping.py` has one as an example.
+own here, decorated as the others are, a member of `StopKind` of the same name (without one, results call it
+`other_rule`), and a test; `tests/unit/core/test_stopping.py` has one as an example.
 """
 
 from abc import ABC, abstractmethod
@@ -50,7 +51,7 @@ class StopKind(StrEnum):
 
     @property
     def has_converged(self) -> bool:
-        """Whether a rule that judges the bounds was satisfied."""
+        """Whether a rule that judges the bounds was satisfied; a rule from outside the package counts as one."""
         judging = (StopKind.BOUND_STALLING, StopKind.SIMULATION, StopKind.GAP, StopKind.UPPER_BOUND)
         return self in (*judging, StopKind.OTHER_RULE)
 

@@ -28,7 +28,7 @@ TOO_HIGH = (
     "cuts of another problem are a usual reason"
 )
 ABOVE_COST = "the {name} is {share} below it, so it is too high: cuts of another problem are a usual reason"
-NOT_A_BOUND = (
+LOWER_BOUND_IS_ESTIMATE = (
     "the lower bound is not a bound of the cost, because inflows truncated at zero depend on their past: along the "
     "paths of the last iteration cuts were {share} of it above the cost-to-go"
 )
@@ -133,7 +133,7 @@ class ComputedBound:
 
     @property
     def gap_limit(self) -> str:
-        """How large the gap may be, after the gap itself: `at most 0.30 % (95 % confidence)`; empty if deterministic.
+        """Upper end of the gap, as text after the gap: `at most 0.30 % (95 % confidence)`; empty if deterministic.
 
         An interval that ends, by chance, a little below the lower bound leaves no gap.
         """
@@ -249,7 +249,7 @@ class BoundHistory:
 
     @property
     def contradiction(self) -> str | None:
-        """A clause where the policy costs less than the lower bound, beyond rounding and chance; None elsewhere.
+        """A clause if the policy costs less than the lower bound, beyond rounding and chance; None elsewhere.
 
         One interval in forty ends below the cost that it is about: it counts with twice its half width. Estimates from
         below may be below the lower bound.
@@ -310,7 +310,7 @@ def _judged(history: BoundHistory) -> ConvergenceVerdict:
     if history.overstated is not None:
         share = gap_percent(history.overstated / history.scale)
         clauses = [] if computed is None else [computed.clause]
-        return _open(history, rise, is_flat, "; ".join([*clauses, NOT_A_BOUND.format(share=share)]))
+        return _open(history, rise, is_flat, "; ".join([*clauses, LOWER_BOUND_IS_ESTIMATE.format(share=share)]))
     if history.is_exact and computed is None:
         return _of_exact(history, rise, is_flat)
     remark = _remark(history)
@@ -360,7 +360,7 @@ def _is_above_every_sample(history: BoundHistory) -> bool:
 
 
 def _open(history: BoundHistory, rise: float, is_flat: bool, remark: str) -> ConvergenceVerdict:
-    """Judge where no bound proves convergence: levelled off where the lower bound is flat, else still rising."""
+    """Judge a run if no bound proves convergence: levelled off if the lower bound is flat, else still rising."""
     kind = VerdictKind.LEVELLED_OFF if is_flat else VerdictKind.RISING
     title = "levelled off" if is_flat else "still rising"
     return ConvergenceVerdict(kind, f"{title}: the lower bound {_rising(history, rise)}; {remark}", rise)

@@ -20,14 +20,12 @@ from cobre.compat.policy_checkpoint import entity_manifest, from_elsewhere, numb
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName
 from cobre.export.cobre_python_columns import Program
-from cobre.io.policies.cobre_python_policy import NO_DATE, STATE_KINDS
+from cobre.io.policies.cobre_python_policy import IDENTIFIER, NO_DATE, STATE_KINDS
 from cobre.io.policies.policy_file import PolicyData, PolicyMetadata, StageCuts
 from cobre.records import dataclass
 
 # Tables of the FlatBuffers format, written field by field with the library. `FlatTable` in
 # `io.policies.cobre_python_policy` reads them.
-
-IDENTIFIER = b"CBVF"
 
 
 class Field(NamedTuple):

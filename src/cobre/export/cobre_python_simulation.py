@@ -135,7 +135,7 @@ def _solves(writer: _Scenarios) -> dict[str, Any]:
 
 
 def _probabilities(writer: _Scenarios, count: int) -> "pa.Array":
-    """Return the probability of each scenario where all paths of a tree are simulated; null elsewhere."""
+    """Return the probability of each scenario if all paths of a tree are simulated; null elsewhere."""
     import pyarrow as pa
 
     if writer.stages_and_paths.paths is None:

@@ -54,7 +54,7 @@ def export_run(
     tables to export, for formats only; by default all. case: the directory of the run's case, if it was moved and the
     layout needs it.
 
-    Raises ExportError for an incomplete run, MissingLibraryError where a format needs a library that is not
+    Raises ExportError for an incomplete run, MissingLibraryError if a format needs a library that is not
     installed, and WriteError when `output` exists or cannot be written.
     """
     if layout not in LAYOUTS and layout not in FORMATS:

@@ -139,7 +139,7 @@ def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
 
 
 def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield names and files of the tables of a part; raises ResultsError where a file differs from the manifest."""
+    """Yield names and files of the tables of a part; raises ResultsError if a file differs from the manifest."""
     if not (folder / MANIFEST_FILE).exists():
         return
     try:

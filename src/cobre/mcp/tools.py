@@ -81,7 +81,7 @@ class Tools:
         from cobre.study.validation import validate
 
         folder = self._case(case)
-        return {"case": str(folder), **validate(folder).findings()}
+        return {"case": str(folder), **validate(folder).as_cobre_python()}
 
     def start_study(
         self,
@@ -335,7 +335,7 @@ class Tools:
         patches = [Patch(change.file, change.op, change.path, change.value) for change in _as_list(changes) or ()]
         patched_case(folder, target, patches)
         check_case_paths(self._roots, target)
-        return {"case": str(target), **validate(target).findings()}
+        return {"case": str(target), **validate(target).as_cobre_python()}
 
     def _policy(self, text: str) -> Path:
         """Return the path of a policy or run; raise RefusedPathError for a link in it that leads outside."""

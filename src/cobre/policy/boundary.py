@@ -69,9 +69,9 @@ def load_boundary_policy(case: Case) -> ExternalCuts | None:
 
 
 def match_plants(policy: ExternalCuts, source: PolicySource | None, case: Case, *, is_strict: bool) -> ExternalCuts:
-    """Return the policy with the ids of this study, by name where the two studies number their plants differently.
+    """Return the policy with the ids of this study, by name if the two studies number their plants differently.
 
-    is_strict: raise BoundaryMismatchError where a plant that the policy values is not in this study.
+    is_strict: raise BoundaryMismatchError if a plant that the policy values is not in this study.
     """
     if source is None:
         return policy
@@ -118,7 +118,7 @@ def match_plants(policy: ExternalCuts, source: PolicySource | None, case: Case, 
 def later_periods(case: Case, policy: ExternalCuts | None) -> tuple[Period, ...]:
     """Return the periods after the study in which arriving water is a state of its last stage.
 
-    Those of post_study_stages.json, then the policy's own stages; none where no cut depends on water in transit.
+    Those of post_study_stages.json, then the policy's own stages; none if no cut depends on water in transit.
     """
     targets = {arc.downstream_id for arc in travel_arcs(case.system.hydros)}
     if policy is None or not values_water_in_transit(policy, targets):
@@ -226,8 +226,9 @@ def _periods_of(metadata: PolicyMetadata) -> tuple[Period, ...]:
 def _days_ahead(
     names: tuple[str, ...], stage: int, periods: Mapping[str, Sequence[Period]]
 ) -> dict[str, tuple[date, date]]:
-    """Return the days of delivery or arrival, if known, by state name of what is known ahead at the end of a stage.
+    """Return, by state name, first and last day of delivery or arrival, at the end of a stage.
 
+    The states are commitments and water in transit; names without known days are left out.
     periods: by kind of state, the stages and the periods after them.
     """
     days = {}

@@ -290,7 +290,7 @@ def legend_of(bounds: Bounds) -> tuple[LegendEntry, ...]:
 def bounds_chart(bounds: Bounds, key: str, title: str, *, with_paths: bool = True) -> Chart:
     """Draw the bounds by iteration, with the band of the cost of the policy, or of the sampled upper bound.
 
-    with_paths: whether the mean of sampled paths is drawn beside the cost of the policy; it is in the numbers anyway.
+    with_paths: whether the mean of sampled paths is drawn next to the cost of the policy; it is in the numbers anyway.
     """
     costs = bounds.policy_costs
     if costs is None:

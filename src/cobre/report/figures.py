@@ -34,7 +34,7 @@ from cobre.report.simulated import (
     fan_legend,
 )
 from cobre.report.stored_study import StoredStudy, kind_of
-from cobre.runs.labels import unit_of_column
+from cobre.runs.labels import KEYS, unit_of_column
 from cobre.text import scale_for
 
 if TYPE_CHECKING:
@@ -287,7 +287,6 @@ def _values_to_plot(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any
     return cube.of(cube.entities[0])
 
 
-KEYS = ("scenario_id", "stage_id", "block_id")
 ADDED_OVER_BLOCKS = ("_mwh", "_cost", "_reward")
 NOT_ADDED_OVER_ENTITIES = ("_price", "_per_hm3", "_per_mw", "_per_mwh", "_factor")
 

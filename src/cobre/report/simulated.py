@@ -24,7 +24,7 @@ from cobre.report.charts import (
 )
 from cobre.report.entity_rows import Columns, EntityRows, block_hours, last_block, mean_over_blocks, sum_over_blocks
 from cobre.report.stored_study import StoredStudy
-from cobre.runs.labels import COST_COMPONENTS, ID_COLUMNS, MIN_COST
+from cobre.runs.labels import COST_COMPONENTS, ID_COLUMNS, KEYS, MIN_COST
 from cobre.text import digits
 
 PERCENTILES = (5, 25, 50, 75, 95)
@@ -52,7 +52,6 @@ def percentiles(values: Floats, percents: Sequence[float] = PERCENTILES) -> Floa
 
 # Quantities of plants, buses and lines in a simulation: their columns, and how they are shown.
 
-KEYS = ("scenario_id", "stage_id", "block_id")
 
 Aggregation = Literal["power", "last", "average", "total"]
 
@@ -298,7 +297,7 @@ class SimulationTables:
 
 # Limits of lines, and how often they are reached.
 
-TOLERANCE = 1e-6  # a flow is at its limit within this share of the limit, or of 1 MW
+LIMIT_TOLERANCE = 1e-6  # a flow is at its limit within this share of the limit, or of 1 MW
 
 
 def limits(study: StoredStudy, rows: EntityRows) -> tuple[Floats, Floats] | None:
@@ -351,7 +350,7 @@ def _share_at(flow: Floats, limit: Floats, weights: Floats) -> Floats:
 
     A limit of 0 (out of service) does not count.
     """
-    slack = TOLERANCE * np.maximum(limit, 1.0)
+    slack = LIMIT_TOLERANCE * np.maximum(limit, 1.0)
     is_full = (flow >= limit - slack) & (limit > slack)
     shares: Floats = (is_full * weights).sum(axis=(0, 3))
     return shares

@@ -21,6 +21,7 @@ from cobre.io.output.results import RowsInMemory, RowSource, paired_pieces
 from cobre.io.policies.policy_file import PolicyData, StageCuts
 from cobre.records import dataclass
 from cobre.runs.content import RunContent, column_values, read_run_content
+from cobre.runs.labels import KEYS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,6 @@ _FORWARD, _BACKWARD, _BOUND = range(3)
 _AT_THE_END = 10**9  # later than any iteration
 _OF_FORWARD_PASS = ("upper_bound", "upper_bound_std", "upper_bound_half_width", "forward_passes")
 _NAMED_LATE = ("seeds", "iterations", "facts")  # numbers that differ say more than the seed that made them
-_KEYS = ("scenario_id", "stage_id", "block_id")
 
 Candidate = tuple[tuple[int, ...], "Difference"]
 
@@ -113,7 +113,7 @@ def _presence(part: str, location: Mapping[str, Any], first: object, second: obj
 
 
 def _problem(a: PolicyData, b: PolicyData) -> Iterator[Candidate]:
-    """Compare states and stages, which differ before the first iteration where the problem does."""
+    """Compare states and stages, which differ before the first iteration if the problem does."""
     yield from _metadata(a, b, (-1,), is_end=False)
     if len(a.stages) != len(b.stages):
         yield (-1,), Difference("policy", {"metadata": "number of stages"}, len(a.stages), len(b.stages))
@@ -260,7 +260,7 @@ def _bits(values: NDArray[Any]) -> NDArray[Any]:
 
 def _keys(table: RowSource, row: int) -> dict[str, Any]:
     """Return the keys of a row: its scenario, its stage, its entity."""
-    names = [name for name in table.schema.names if name in _KEYS or name.endswith("_id")]
+    names = [name for name in table.schema.names if name in KEYS or name.endswith("_id")]
     for piece in table.pieces(names):
         if row < piece.num_rows:
             return {name: piece.column(name)[row].as_py() for name in names}

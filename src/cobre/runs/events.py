@@ -210,7 +210,7 @@ class EventFollower:
         """Number of complete lines so far that are not events."""
 
     def check(self) -> None:
-        """Raise NothingToFollowError where there is no event log; the message says why."""
+        """Raise NothingToFollowError if there is no event log; the message says why."""
         folder = self._path.parent
         if not folder.exists():
             raise NothingToFollowError(f"{folder} does not exist: give the --output directory of a run")

@@ -169,7 +169,7 @@ class NothingToExplainError(CobreError):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why an LP failed: contradicting limits, the smallest relaxation, initial state and inflows, and what to check."""
+    """Causes of a failed LP: contradicting limits, smallest relaxation, initial state, inflows; and what to check."""
 
     file: str
     headline: str

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
+KEYS = ("scenario_id", "stage_id", "block_id")  # columns that a row of a result table has besides its entity
 NOT_A_BOUND = "sampled, not a bound under a risk measure"
 CONTROLLED = "controlled for the openings drawn"
 """Of a simulated mean: the effect of the random draw of openings is removed."""

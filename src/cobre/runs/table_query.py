@@ -1,6 +1,5 @@
 """Queries of the tables of a run: columns, scenarios, stages and entities, as rows or as statistics."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 from cobre.core.file_names import CONVERGENCE, MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
 from cobre.errors import CobreError
 from cobre.io.output import listed_file, read_manifest
+from cobre.io.output.results import TABLE_NAME
 from cobre.io.storage.stored_json import json_value, read_stored_object
 from cobre.records import dataclass
-from cobre.runs.labels import KINDS_BY_ID
+from cobre.runs.labels import KEYS, KINDS_BY_ID
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEYS = ("scenario_id", "stage_id", "block_id")
 STATISTICS = ("mean", "min", "max")
-_NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 
 
 class QueryError(CobreError):
@@ -146,7 +144,7 @@ def _read(folder: Path, name: str, columns: Iterable[str]) -> "pa.Table":
     import pyarrow as pa
     from pyarrow import parquet
 
-    if not _NAME.fullmatch(name):
+    if not TABLE_NAME.fullmatch(name):
         raise QueryError(f"{name!r} is not a table name")
     path = listed_file(folder / (TRAINING if name == CONVERGENCE else SIMULATION), name)
     try:

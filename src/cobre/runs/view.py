@@ -196,7 +196,7 @@ class RunView:
 
     @property
     def single_path_cost(self) -> float | None:
-        """The cost of the policy where it has no confidence interval, $: from a single path, no risk measure."""
+        """The cost of the policy if it has no confidence interval, $: from a single path, no risk measure."""
         if self.computed_bound is not None or self.is_exact or self.is_risk_averse:
             return None
         cost = number_of((self.trained or {}).get("policy_cost"))
@@ -266,7 +266,7 @@ class RunView:
 
     @property
     def estimate_in_words(self) -> str:
-        """How long the training was estimated to take: `about 4.5 h on 2 cores for 45 iterations of 200 paths, ...`."""
+        """Estimated duration of the training: `about 4.5 h on 2 cores for 45 iterations of 200 paths, ...`."""
         if (estimate := self.estimate) is None:
             return ""
         names = ("seconds", "cores", "iterations", "forward_passes", "cut_bytes")

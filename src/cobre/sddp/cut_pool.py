@@ -176,7 +176,7 @@ class CutPool:
     def stored_columns(self, stage: int, table: Floats) -> Floats:
         """Return the stored columns of a table of cuts, whose rows are an intercept and all components.
 
-        Raises InternalError where a component that is not stored has a coefficient.
+        Raises InternalError if a component that is not stored has a coefficient.
         """
         layout = self._layouts[stage]
         if layout.rows is None:
@@ -247,7 +247,7 @@ class CutPool:
         return np.concatenate([np.zeros(0), *(chunk[0] for chunk in self._chunks[stage])])[: self.count]
 
     def blocks(self, stage: int, count: int) -> Iterator[CutSet]:
-        """Yield copies of the first `count` cuts of a stage, chunk by chunk; others may be written meanwhile."""
+        """Yield copies of the first `count` cuts of a stage, chunk by chunk; others may be written in the meantime."""
         components = self.components(stage)
         for number in range(bisect_left(self._starts, count)):
             chunk = self._chunks[stage][number][:, : count - self._starts[number]]

@@ -178,12 +178,13 @@ class IterationRecord:
     """One iteration in $; the upper bound is the mean of the sampled paths, with its standard deviation, or exact.
 
     Solves and pivots are those of all ranks; times are this rank's, loads are by rank. cuts: slots of a stage.
-    cuts_active: cuts of all stages that are active at the end (None: not known any more). solver: what all ranks'
-    solvers did, by phase (empty: not known any more). traffic_bytes: bytes that ranks exchanged, by purpose, each
+    cuts_active: cuts of all stages that are active at the end (None: no longer known). solver: what all ranks'
+    solvers did, by phase (empty: no longer known). traffic_bytes: bytes that ranks exchanged, by purpose, each
     counted once; empty with one rank.
-    cost_sample: of the policy that the forward pass followed, where its paths tell what it costs. policy_cost: the mean
-    cost of the policies of the latest iterations, from their samples; exact on trees (docs/adr/0060).
-    first_stage_end: the state at the end of the first stage, mean over its openings, where a stopping rule reads it.
+    cost_sample: of the policy that the forward pass followed, if its paths are a sample of its cost.
+    policy_cost: the mean cost of the policies of the latest iterations, from their samples; exact on trees
+    (docs/adr/0060).
+    first_stage_end: the state at the end of the first stage, mean over its openings, if a stopping rule reads it.
     """
 
     iteration: int
@@ -201,7 +202,7 @@ class IterationRecord:
     is_exact: bool = False
     solver: PhaseStatistics = field(default_factory=dict)
     traffic_bytes: Mapping[str, int] = field(default_factory=dict)
-    trial_points: TrialPoints | None = None  # None: not measured (trees, a single stage), or not known any more
+    trial_points: TrialPoints | None = None  # None: not measured (trees, a single stage), or no longer known
     cost_sample: CostSample | None = None
     policy_cost: PolicyCost | None = None
     first_stage_end: tuple[float, ...] | None = None
@@ -227,7 +228,7 @@ class IterationResult:
     iteration: int
     lower_bound: float
     costs: Floats
-    exact: float | None = None  # what the policy costs in $, where all paths took part
+    exact: float | None = None  # what the policy costs in $, if all paths took part
     trial_points: TrialPoints | None = None
     cost_sample: CostSample | None = None  # of the policy that the forward pass followed
-    first_stage_end: tuple[float, ...] | None = None  # on rank 0, where a stopping rule reads it
+    first_stage_end: tuple[float, ...] | None = None  # on rank 0, if a stopping rule reads it

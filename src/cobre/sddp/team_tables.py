@@ -67,7 +67,8 @@ class LayoutBuilder:
 class TeamLayout:
     """Counters, then the tables of a path batch, then space for the solves of any stage.
 
-    finished: by parity of the job and path, how many of its chains are solved at the present stage of a backward pass.
+    finished: by parity of the job and path, the number of its chains that are solved at the present stage
+    of a backward pass.
     costs: by parity of the job and solve, so that costs of one stage can be read while others solve the next.
     """
 
@@ -108,7 +109,7 @@ class TeamLayout:
 
 
 class Counters:
-    """How many units of a job were claimed: two counters, used by one job after the other alternately.
+    """Number of claimed units of a job: two counters, used by one job after the other alternately.
 
     All members begin the same jobs in the same order, and a fence ends each. So no member reads the other counter any
     more when a job begins, and the leader resets it; the fence at the end of this job publishes the 0.
@@ -296,7 +297,7 @@ class TreeNodeTables:
 
     @property
     def counter(self) -> Indices:
-        """How many units of the present job were claimed; tests wait for it."""
+        """Number of claimed units of the present job; tests wait for it."""
         return self._counters.present
 
 

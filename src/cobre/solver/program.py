@@ -89,7 +89,7 @@ class StageProgram:
 
     @property
     def num_decided(self) -> int:
-        """How many states the stage decides, each with a column."""
+        """Number of states that the stage decides, each with a column."""
         return len(self.state_column)
 
     @property
@@ -99,7 +99,7 @@ class StageProgram:
 
     @property
     def num_lags(self) -> int:
-        """How many lags of the inflows are in the state."""
+        """Number of inflow lags in the state."""
         return int(self.autoregression.shape[0])
 
     @property

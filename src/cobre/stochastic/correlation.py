@@ -49,7 +49,7 @@ class Mixing:
 
 
 class CorrelationProfiles:
-    """Which mixings hold at which stage. `notes`: matrices that were clipped."""
+    """Mixings by stage. `notes`: matrices that were clipped."""
 
     def __init__(self, by_stage: Mapping[int, tuple[Mixing, ...]], notes: Sequence[NoiseNote] = ()) -> None:
         self._by_stage = by_stage

@@ -10,8 +10,6 @@ from cobre.core.case import Table
 from cobre.records import dataclass
 from cobre.stochastic import NoiseModelError
 
-CLASSES = ("inflow", "load", "ncs")
-
 
 @dataclass(frozen=True, slots=True)
 class NoiseLayout:

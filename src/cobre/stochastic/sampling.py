@@ -12,7 +12,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices, distinct_values
 from cobre.core.case import Case, Correlation
-from cobre.core.config import ScenarioSource
+from cobre.core.config import NOISE_CLASSES, ScenarioSource
 from cobre.core.file_names import CONFIG_FILE, CORRELATION_FILE, HISTORY_FILE
 from cobre.core.temporal import Stage
 from cobre.records import dataclass
@@ -26,7 +26,7 @@ from cobre.stochastic.external import (
     memoryless_noise,
 )
 from cobre.stochastic.independent_noise import IndependentNoise
-from cobre.stochastic.layout import CLASSES, NoiseLayout
+from cobre.stochastic.layout import NoiseLayout
 from cobre.stochastic.opening_tree import (
     HISTORICAL_RESIDUALS,
     OutOfSampleDraw,
@@ -207,7 +207,7 @@ class SourceData:
 def training_libraries(case: Case) -> dict[str, ExternalLibrary]:
     """Return the external libraries that training uses, by class."""
     source = case.config.training.scenario_source
-    return {name: external_library(case, name) for name in CLASSES if source.scheme(name) == "external"}
+    return {name: external_library(case, name) for name in NOISE_CLASSES if source.scheme(name) == "external"}
 
 
 def correlation(case: Case, layout: NoiseLayout, estimated: Correlation | None) -> CorrelationProfiles:
@@ -249,7 +249,7 @@ def sampler(data: SourceData, tree: tuple[Floats, ...], *, is_training: bool) ->
     total = config.training.forward_passes if is_training else config.simulation.num_scenarios
     in_sample = InSample(tree, as_seed(config.training.tree_seed))
     schemes: dict[str, Scheme] = {}
-    for entity_class in CLASSES:
+    for entity_class in NOISE_CLASSES:
         name = source.scheme(entity_class)
         schemes[entity_class] = in_sample if name == "in_sample" else _scheme(data, source, entity_class, name, total)
     return NoiseSampler(data.layout, schemes)

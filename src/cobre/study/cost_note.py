@@ -41,7 +41,7 @@ PENALTIES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
-    """Describe penalties and deficit where they are at least half of the simulated cost; None otherwise.
+    """Describe penalties and deficit if they are at least half of the simulated cost; None otherwise.
 
     read: returns columns of a table of the simulation, in pieces. case: for the names of plants and buses.
     """

@@ -64,7 +64,7 @@ def as_pandas(table: "pa.Table") -> Any:
 
 
 def as_polars(table: "pa.Table") -> Any:
-    """Convert to a polars DataFrame, without a copy where the types allow it."""
+    """Convert to a polars DataFrame, without a copy if the types allow it."""
     return library("polars").from_arrow(table)
 
 

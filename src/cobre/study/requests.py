@@ -47,7 +47,7 @@ class TrainingRequest:
     DEFAULT_CHECKPOINT_INTERVAL.
     checkpoint_seconds: longest time between two checkpoints; None: DEFAULT_CHECKPOINT_SECONDS.
     keep_checkpoints: number of the newest checkpoints that are kept.
-    resume: continue from the newest checkpoint; resume_if_possible: the same, or a cold start where there is none.
+    resume: continue from the newest checkpoint; resume_if_possible: the same, or a cold start if there is none.
     warm_start: a policy, or its file, whose cuts training begins with.
     failure_folder: for LPs that cannot be solved.
     reply_pipe: named pipe from which rank 0 reads after each iteration whether to continue (see `ReplyPipe`).

@@ -97,7 +97,7 @@ class TrainingResult:
 
     @property
     def upper_bound(self) -> float:
-        """The mean cost of the last iteration's sampled paths: a statistical estimate, not a proof."""
+        """The mean cost of the last iteration's sampled paths: an estimate, not a proof. On a tree, the exact cost."""
         return self.history[-1].upper_bound
 
     @property
@@ -141,7 +141,7 @@ class TrainingResult:
         return convergence_table(self.history)
 
     def water_values(self, state: Sequence[float]) -> "pa.Table":
-        """Return $ per hm3 of every reservoir at the end of each stage.
+        """Return $ per hm3 of every reservoir at the end of each stage but the last, in a given state.
 
         The state has the entries that `policy.state_names` names.
         """
@@ -240,7 +240,7 @@ class SimulationResult:
         return self.tables[name]
 
     def water_values(self) -> "pa.Table":
-        """Return $ per hm3 of every reservoir at the end of each stage."""
+        """Return the value of water during each stage, $ per hm3: mean and percentiles over scenarios."""
         return simulated_water_values(self.table("hydros"))
 
     def plot_fan(self, quantity: str = "storage", entity: int | None = None) -> "Figure":

@@ -64,7 +64,7 @@ class ValidationReport:
             **({} if self.conversion is None else {"conversion": self.conversion}),
         }
 
-    def findings(self) -> dict[str, Any]:
+    def as_cobre_python(self) -> dict[str, Any]:
         """Return `valid`, `errors` and `warnings` as `cobre.io.validate` has them."""
         errors, warnings = ([_peer_fields(finding) for finding in listed] for listed in (self.errors, self.warnings))
         return {"valid": not errors, "errors": errors, "warnings": warnings}
@@ -149,4 +149,4 @@ def validate_as_dict(
 
     Raises nothing for a bad case. `output_dir` has no effect.
     """
-    return validate(path, config_overrides).findings()
+    return validate(path, config_overrides).as_cobre_python()

@@ -112,7 +112,7 @@ def verify(examples: tuple[str, ...] = tuple(ITERATIONS)) -> Iterator[ExampleChe
 
 
 def known_bits() -> dict[str, Bits]:
-    """Return the record for this arithmetic and this LP library; raise NotVerifiedError where there is none."""
+    """Return the record for this arithmetic and this LP library; raise NotVerifiedError if there is none."""
     by_library = _record().get(str(ARITHMETIC), {})
     stored = by_library.get(lp_library())
     if stored is None:

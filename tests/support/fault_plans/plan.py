@@ -22,7 +22,7 @@ from cobre.comm import errors
 from cobre.comm.config import DEFAULT_TCP_PORT, ShmConfig, TcpConfig
 from cobre.comm.launch.spawning import without_rank_variables
 from cobre.comm.testing.case import Grid, Params, single_cell
-from cobre.comm.testing.harness import Setting
+from cobre.comm.testing.harness import CellSetting
 
 
 class PlanError(Exception):
@@ -148,7 +148,7 @@ class PlanProcess(EventProcess):
 class Ranks:
     """The processes of one plan. Leaving the `with` block kills and reaps all of them."""
 
-    def __init__(self, setting: Setting, environment: Mapping[str, str], limit_s: float) -> None:
+    def __init__(self, setting: CellSetting, environment: Mapping[str, str], limit_s: float) -> None:
         self.setting = setting
         self.deadline = time.monotonic() + limit_s
         self.world = f"cobre-{secrets.token_hex(6)}"

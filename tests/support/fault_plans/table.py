@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from cobre.comm.testing.case import Depth
-from cobre.comm.testing.harness import Setting
+from cobre.comm.testing.harness import CellSetting
 from cobre.comm.testing.leaks import LeakCheck
 from cobre.comm.testing.report import Cell, Outcome, Result
 from fault_plans import plans, shm_plans
@@ -26,14 +26,14 @@ def all_plans() -> Mapping[str, FaultPlan]:
     return registered()
 
 
-def run_plans(setting: Setting, depth: Depth, pattern: str = "*") -> Iterator[Result]:
+def run_plans(setting: CellSetting, depth: Depth, pattern: str = "*") -> Iterator[Result]:
     """Run every plan for this setting that matches the pattern."""
     for cell in plan_grid(setting, depth):
         if cell.matches(pattern) or cell.matches(f"faults/{pattern}"):
             yield run_plan(setting, cell)
 
 
-def plan_grid(setting: Setting, depth: Depth) -> list[Cell]:
+def plan_grid(setting: CellSetting, depth: Depth) -> list[Cell]:
     """Return all cells of the fault table in a setting."""
     cells = [
         setting.cell(plan.id, params)
@@ -45,7 +45,7 @@ def plan_grid(setting: Setting, depth: Depth) -> list[Cell]:
     return [cell for cell in cells if not any(map(cell.matches, excluded))]
 
 
-def run_plan(setting: Setting, cell: Cell) -> Result:
+def run_plan(setting: CellSetting, cell: Cell) -> Result:
     """Run one plan, then check for leaks."""
     plan = all_plans()[cell.case]
     check = LeakCheck()

@@ -105,8 +105,8 @@ def test_every_entry_point_rejects_invalid_cases(tmp_path):
     assert found["valid"] is False
     assert "variance" in found["errors"][0]["message"]
     assert cobre.Study(folder).validate() == found
-    assert cobre.validate(folder).findings() == found
-    assert cobre.validate(cobre.load_case(folder)).findings() == found
+    assert cobre.validate(folder).as_cobre_python() == found
+    assert cobre.validate(cobre.load_case(folder)).as_cobre_python() == found
     answer = CliRunner().invoke(main, ["validate", str(folder), "--json"])
     assert answer.exit_code != 0
     assert len(json.loads(answer.stdout)["errors"]) == len(found["errors"])

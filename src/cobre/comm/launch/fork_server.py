@@ -102,9 +102,9 @@ class ForkServer:
         """Wait until it has imported everything; return False if it cannot fork ranks.
 
         It may have been killed, or a library may have started a thread: a fork would have the thread's locks, but not
-        the thread. output: called with what is printed meanwhile. Raises `TimeoutError` at the deadline.
+        the thread. output: called with what is printed in the meantime. Raises `TimeoutError` at the deadline.
         """
-        # Its output is read meanwhile: a module that prints more than a pipe holds would block forever otherwise.
+        # Its output is read in the meantime: a module that prints more than a pipe holds would block forever otherwise.
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             for stream in pipes.streams:

@@ -51,7 +51,7 @@ OWN_FILES = str(Path(__file__).parent) + os.sep
 
 @dataclass(frozen=True, slots=True)
 class RankFailure:
-    """An exception as text, so that it can be reported even where its class cannot be imported.
+    """An exception as text, so that it can be reported even if its class cannot be imported.
 
     summary: the last line of the traceback, "ValueError: ...".
     traceback_text: the whole traceback, without the launcher's own frames.

@@ -166,8 +166,8 @@ def exit_rank(code: int) -> NoReturn:
 
     Not by `sys.exit`: Python would then destroy every module and object one by one. That writes to nearly all pages
     that a forked rank shares with the fork server, so that the kernel copies them first: on four ranks 0.3 s of CPU
-    time for memory that is given back at once. `multiprocessing` ends its children like this, too. It leaves buffered
-    files alone, however, whose last lines would be lost; they are flushed here.
+    time for memory that is given back at once. `multiprocessing` ends its children like this, too. It does not flush
+    buffered files, however, whose last lines would be lost; they are flushed here.
     """
     threading._shutdown()  # type: ignore[attr-defined]  # waits for non-daemon threads, as at any exit
     atexit._run_exitfuncs()

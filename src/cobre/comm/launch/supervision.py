@@ -194,7 +194,7 @@ class RankStarter:
     def load(self, modules: Sequence[str], reaper: OrphanReaper, output: Output, deadline: float | None) -> None:
         """Start the fork server and let it import `modules`, if ranks can be forked; a single rank gains nothing by it.
 
-        output: called with what is printed meanwhile. Raises `TimeoutError` at the deadline.
+        output: called with what is printed in the meantime. Raises `TimeoutError` at the deadline.
         """
         if len(self._environments) == 1 or not can_fork():
             return

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from cobre.comm.factory import available_backends
 from cobre.comm.testing.case import Depth, all_cases
-from cobre.comm.testing.harness import Setting, run_setting
+from cobre.comm.testing.harness import CellSetting, run_setting
 from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.report import run_and_print
 
@@ -58,14 +58,15 @@ def command_line(program: str, description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def selected_settings(options: argparse.Namespace, sizes: Sequence[int]) -> Iterator[Setting]:
+def selected_settings(options: argparse.Namespace, sizes: Sequence[int]) -> Iterator[CellSetting]:
     """Yield the settings that the options select. sizes: numbers of ranks if the options name none."""
     for backend in options.backend or available_backends():
         backend_profile = profile(backend)
         for variant in backend_profile.variants:
             if options.variant in (None, variant.name):
                 yield from (
-                    Setting(backend_profile, variant, size) for size in backend_profile.sizes(options.ranks or sizes)
+                    CellSetting(backend_profile, variant, size)
+                    for size in backend_profile.sizes(options.ranks or sizes)
                 )
 
 

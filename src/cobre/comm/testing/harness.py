@@ -24,8 +24,8 @@ MAX_RESTARTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """What a set of cells has in common: backend, variant and number of ranks."""
+class CellSetting:
+    """Common part of a set of cells: backend, variant and number of ranks."""
 
     profile: Profile
     variant: Variant
@@ -50,7 +50,7 @@ class WorldRun:
     leaks: Sequence[str]
 
 
-def run_setting(setting: Setting, depth: Depth, pattern: str = "*") -> Iterator[Result]:
+def run_setting(setting: CellSetting, depth: Depth, pattern: str = "*") -> Iterator[Result]:
     """Run every cell of the grid that matches the pattern."""
     cells = [cell for cell in grid(setting, depth) if cell.matches(pattern)]
     skip_reasons = {name: find_case(name).skip_reason() for name in {cell.case for cell in cells}}
@@ -59,7 +59,7 @@ def run_setting(setting: Setting, depth: Depth, pattern: str = "*") -> Iterator[
     yield from (Result(cell, Outcome.SKIPPED, skip_reasons[cell.case]) for cell in cells if skip_reasons[cell.case])
 
 
-def grid(setting: Setting, depth: Depth) -> list[Cell]:
+def grid(setting: CellSetting, depth: Depth) -> list[Cell]:
     """Return all cells of a setting, without those that its variant leaves out."""
     cells = [
         setting.cell(case.id, params) for case in all_cases().values() for params in case.grid(setting.size, depth)
@@ -67,7 +67,7 @@ def grid(setting: Setting, depth: Depth) -> list[Cell]:
     return [cell for cell in cells if not any(map(cell.matches, setting.variant.excluded_cases))]
 
 
-def run_cells(setting: Setting, cells: Sequence[Cell]) -> Iterator[Result]:
+def run_cells(setting: CellSetting, cells: Sequence[Cell]) -> Iterator[Result]:
     """Run these cells in one world, or in several if some of them break it."""
     for _ in range(MAX_RESTARTS):
         if not cells:
@@ -77,7 +77,7 @@ def run_cells(setting: Setting, cells: Sequence[Cell]) -> Iterator[Result]:
     yield from (Result(cell, Outcome.ERROR, "not run: too many worlds broke before it") for cell in cells)
 
 
-def run_world(setting: Setting, cells: Sequence[Cell]) -> tuple[list[Result], Sequence[Cell]]:
+def run_world(setting: CellSetting, cells: Sequence[Cell]) -> tuple[list[Result], Sequence[Cell]]:
     """Run these cells in one world; return the results, and the cells after the one that broke it."""
     run = _start_and_read(setting, cells)
     if setting.ends_job(cells[0]):
@@ -90,7 +90,7 @@ def run_world(setting: Setting, cells: Sequence[Cell]) -> tuple[list[Result], Se
     return results, cells[completed + 1 :]
 
 
-def _start_and_read(setting: Setting, cells: Sequence[Cell]) -> WorldRun:
+def _start_and_read(setting: CellSetting, cells: Sequence[Cell]) -> WorldRun:
     check = LeakCheck()
     with tempfile.TemporaryDirectory(prefix="cobre-journal-") as folder:
         problem = _start(setting, [(cell.case, cell.params, cell.wrapper) for cell in cells], folder, check.environment)
@@ -100,7 +100,7 @@ def _start_and_read(setting: Setting, cells: Sequence[Cell]) -> WorldRun:
     return WorldRun(journals, stacks, problem, check.leaks())
 
 
-def _start(setting: Setting, work: Sequence[object], folder: str, mark: Mapping[str, str]) -> str:
+def _start(setting: CellSetting, work: Sequence[object], folder: str, mark: Mapping[str, str]) -> str:
     """Run a world to its end; the starter's error, or an empty string."""
     environment = {**(setting.variant.environment or {}), **mark}
     limit_s = WORLD_LIMIT_S + 0.5 * len(work)
@@ -137,7 +137,7 @@ def _judge(run: WorldRun, number: int, cell: Cell) -> Result:
     return Result(cell, Outcome.FAIL if problem else Outcome.PASS, problem, seconds)
 
 
-def _judge_end(setting: Setting, run: WorldRun, *, all_completed: bool) -> Iterator[Result]:
+def _judge_end(setting: CellSetting, run: WorldRun, *, all_completed: bool) -> Iterator[Result]:
     """Judge the world itself: it must succeed if all its cases ran, and must leave nothing behind in any case."""
     if all_completed:
         yield Result(setting.cell("world/end"), Outcome.ERROR if run.problem else Outcome.PASS, run.problem)
@@ -145,7 +145,7 @@ def _judge_end(setting: Setting, run: WorldRun, *, all_completed: bool) -> Itera
     yield Result(setting.cell("world/leaks"), Outcome.FAIL if leaked else Outcome.PASS, leaked)
 
 
-def _judge_end_of_job(setting: Setting, run: WorldRun, cell: Cell) -> list[Result]:
+def _judge_end_of_job(setting: CellSetting, run: WorldRun, cell: Cell) -> list[Result]:
     """Check that all ranks have ended in time, with an exit code that is not 0."""
     problem = "" if "ended with" in run.problem else f"the job did not end by itself with a failure. {run.problem}"
     ended = Result(cell, Outcome.FAIL if problem else Outcome.PASS, problem)

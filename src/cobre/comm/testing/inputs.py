@@ -103,7 +103,7 @@ def fingerprint(array: Array) -> str:
 
 
 def significant_bytes(array: Array) -> Array:
-    """Return the bytes that all backends have in common: all of them, but for the padding of extended floats.
+    """Return the bytes that all backends have in common: all of them except the padding of extended floats.
 
     Structures are moved as they are, with whatever is in their padding.
     """

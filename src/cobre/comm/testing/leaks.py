@@ -137,7 +137,7 @@ def _mentions(folder: Path) -> str:
     """Return the mappings, open files and environment of a process, in which the name of a segment could appear."""
     links = []
     for entry in (folder / "fd").iterdir():
-        with suppress(OSError):  # closed meanwhile
+        with suppress(OSError):  # closed by now
             links.append(str(entry.readlink()))
     maps = (folder / "maps").read_text(errors="replace")
     return "\n".join([maps, (folder / "environ").read_text(errors="replace"), *links])

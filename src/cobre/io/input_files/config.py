@@ -66,7 +66,7 @@ LOOKBACK_TOO_SHORT = error_code(
     expected="at least check_frequency",
 )
 
-WINDOW_TWICE = error_code(
+STATE_WINDOW_TWICE = error_code(
     "state-window-twice",
     Layer.MEANING,
     "cannot be combined with training.cut_selection.state_window, which means the same",
@@ -90,8 +90,7 @@ def read_config(
 ) -> Config | None:
     """Return the configuration, with overrides merged in before it is checked.
 
-    Returns None after errors, which are added to `findings`. seen: the format of the case, which decides about
-    defaults.
+    Returns None after errors, which are added to `findings`. case_format: decides about defaults.
     """
     num_known = len(findings.errors)
     if document is not None and overrides:
@@ -182,7 +181,7 @@ def _check_cut_selection(config: CutSelectionConfig, case_format: RecognisedForm
         facts = {"value": selection.lookback_iterations, "frequency": selection.check_frequency}
         findings.add(LOOKBACK_TOO_SHORT, CONFIG_FILE, (), field, **facts)
     if config.state_window is not None:
-        findings.add(WINDOW_TWICE, CONFIG_FILE, (), field, value=selection.lookback_iterations)
+        findings.add(STATE_WINDOW_TWICE, CONFIG_FILE, (), field, value=selection.lookback_iterations)
 
 
 def _check_years(source: ScenarioSource, section: str, findings: Findings) -> None:

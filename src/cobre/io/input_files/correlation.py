@@ -56,7 +56,7 @@ class ProfileRecord:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRecord:
-    """Which correlation profile a stage uses."""
+    """Correlation profile of a stage."""
 
     stage_id: int
     profile_name: str

@@ -260,7 +260,6 @@ def _in_order_of_blocks(
 # post_study_stages.json: stages after the study, and bounds of deliveries in them.
 
 MAX_HOURS = 8784.0 * 100
-
 """A century: dates after it are typing errors, and later ones than the year 9999 cannot be computed."""
 
 

@@ -241,7 +241,7 @@ def _scenario(rows: Columns, start: int, stop: int) -> tuple[int, Columns]:
 # By name, such as `hydros` or `training/convergence`.
 ResultTables = Mapping[str, "pa.Table"]
 
-_NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
+TABLE_NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 
 
 def write_results(folder: Path, tables: ResultTables, manifest: Mapping[str, Any]) -> None:
@@ -252,7 +252,7 @@ def write_results(folder: Path, tables: ResultTables, manifest: Mapping[str, Any
     removed; other files in the directory are kept. Raises WriteError.
     """
     for name in tables:
-        if not _NAME.fullmatch(name):
+        if not TABLE_NAME.fullmatch(name):
             raise ValueError(f"{name!r} is not a table name: lower-case letters, digits, `_` and `/` only")
     manifest_text({}, manifest)  # fails before anything is written if a fact is not JSON
     with scratch_directory(folder) as scratch:
@@ -291,7 +291,9 @@ def _former_files(folder: Path) -> set[str]:
     """Return the files of an earlier run in the same directory, as listed by its manifest."""
     try:
         entries = read_manifest(folder)["tables"].values()
-        return {str(entry["file"]) for entry in entries if _NAME.fullmatch(str(entry["file"]).removesuffix(".parquet"))}
+        return {
+            str(entry["file"]) for entry in entries if TABLE_NAME.fullmatch(str(entry["file"]).removesuffix(".parquet"))
+        }
     except (ResultsError, KeyError, TypeError, AttributeError):
         return set()
 

@@ -68,7 +68,7 @@ def lag_records(periods: Sequence[tuple[date, date]], lags: Floats) -> list[dict
 def new_ids(names: Mapping[int, str], plants: Sequence[Hydro] | Sequence[Thermal]) -> dict[int, int] | None:
     """Map ids of the policy's study to those of plants with the same names here; None if all ids are equal.
 
-    They are the same where no name is found under another number: a plant that was renamed keeps its number then.
+    They are the same if no name is found under another number: a plant that was renamed keeps its number then.
     """
     here = _unique({plant.id: plant.name for plant in plants})
     there = _unique(names)

@@ -1,1 +1,1 @@
-"""Files of any content: atomic writing, reading of untrusted files, locks."""
+"""Files of any content: atomic and confined writing, reading of untrusted files, arrays and records."""

@@ -20,7 +20,9 @@ MAX_UNPACKED_BYTES = 1 << 34
 """Bytes of the largest table in memory."""
 MIN_SUSPICIOUS_BYTES = 1 << 28
 MAX_UNPACKED_RATIO = 100
-"""How many times its file a table of more than `MIN_SUSPICIOUS_BYTES` may take in memory; numbers that differ: 4."""
+"""Largest size in memory, as a multiple of its file, of a table of more than `MIN_SUSPICIOUS_BYTES`.
+
+That of numbers that differ is 4."""
 
 
 def check_unpacked_size(file: "parquet.ParquetFile | ParquetReader", path: Path) -> None:

@@ -2,7 +2,7 @@
 
 A case or output directory of another user may contain links to other files of the user. A path is therefore opened
 step by step from the directory that was named, by descriptors and without following links, so that the checked
-file is the one that is used, even if the directory is changed meanwhile.
+file is the one that is used, even if the directory is changed in the meantime.
 """
 
 import errno

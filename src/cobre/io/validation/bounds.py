@@ -37,7 +37,7 @@ from cobre.io.validation.rules import (
 )
 from cobre.records import dataclass
 
-TOLERANCE = 1e-9
+BOUND_TOLERANCE = 1e-9
 MAX_BOUND_RATIO = 10.0
 """A bound above this multiple of the declared capacity gives a warning; official decks go up to 5.3."""
 
@@ -317,7 +317,7 @@ def _check_pair(
 ) -> None:
     is_given = ~(np.isnan(rows.given(pair[0])) & np.isnan(rows.given(pair[1])))
     low, high = (rows.in_force(column, declared, is_given) for column in pair)
-    is_wrong = is_given & (low > high + TOLERANCE) & (high >= 0)  # a negative maximum is an error of its own
+    is_wrong = is_given & (low > high + BOUND_TOLERANCE) & (high >= 0)  # a negative maximum is an error of its own
     for index in np.flatnonzero(is_wrong).tolist():
         facts = {"value": low[index], "maximum_field": pair[1], "maximum": high[index]}
         findings.add(BOUNDS_CROSSED, form.file, row_subject(form.keys, rows.key(index)), pair[0], **facts)
@@ -347,7 +347,7 @@ def capacities_not_raised(case: Case, findings: Findings) -> None:
         for column in ("max_turbined_m3s", "max_generation_mw"):
             values = rows.given(column)
             capacities = rows.declared(column, declared, ~np.isnan(values))
-            for index in np.flatnonzero(values > capacities * (1 + TOLERANCE)).tolist():
+            for index in np.flatnonzero(values > capacities * (1 + BOUND_TOLERANCE)).tolist():
                 subject = row_subject(form.keys, rows.key(index))
                 findings.add(
                     CAPACITY_RAISED, form.file, subject, column, value=values[index], declared=capacities[index]
@@ -391,7 +391,7 @@ def overrides_have_effect(case: Case, findings: Findings) -> None:
 
 @rule(HYDROS_FILE, OVERRIDES["hydro_bounds"])
 def powers_of_plants_at_several_buses(case: Case, findings: Findings) -> None:
-    """Warn where the power of a plant with machines at several buses is limited: it holds for all of them together.
+    """Warn if the power of a plant with machines at several buses is limited: it holds for all of them together.
 
     Converters write a limit on the machines of one frequency as one of the plant, and cobre-python applies it to each
     bus.

@@ -37,7 +37,7 @@ from cobre.io.validation.rules import (
     rule,
 )
 
-TOLERANCE = 1e-6  # relative: sums of limits
+LIMIT_SUM_TOLERANCE = 1e-6  # relative: sums of limits
 
 EXIT_NOT_AFTER_ENTRY = error_code(
     "exit-not-after-entry",
@@ -170,7 +170,7 @@ def unit_groups_within_the_plant(case: Case, findings: Findings) -> None:
         for name in ("max_turbined_m3s", "min_turbined_m3s", "max_generation_mw", "min_generation_mw"):
             total = sum_in_order(getattr(group, name) for group in hydro.unit_groups)
             limit = getattr(hydro.generation, name)
-            slack, is_maximum = TOLERANCE * max(1.0, abs(limit)), name.startswith("max")
+            slack, is_maximum = LIMIT_SUM_TOLERANCE * max(1.0, abs(limit)), name.startswith("max")
             if total > limit + slack if is_maximum else total < limit - slack:
                 code = GROUPS_ABOVE_PLANT if is_maximum else GROUPS_BELOW_PLANT
                 facts = {"value": total, "limit": name, "own": limit}

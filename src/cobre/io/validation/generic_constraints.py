@@ -20,7 +20,7 @@ from cobre.io.findings import (
 )
 from cobre.io.input_files.constraint_expressions import VARIABLES
 from cobre.io.validation.references import constraint_subject
-from cobre.io.validation.rules import CONSTRAINT_BOUNDS_FILE, Rule, distinct, rule
+from cobre.io.validation.rules import Rule, distinct, rule
 
 STARTS = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
@@ -171,7 +171,7 @@ DIMENSION_RULES: tuple[Rule, ...] = (parameters_cover_stages, parameters_name_st
 
 @rule(CONSTRAINTS_FILE, STAGES_FILE, error_free=(CONSTRAINT_BOUNDS_FILE,))
 def constraints_have_effect(case: Case, findings: Findings) -> None:
-    """Require rows in the table of bounds: a constraint acts only where it has one."""
+    """Require rows in the table of bounds: a constraint acts only if it has one."""
     acting = _acting_stages(case)
     for constraint in case.generic_constraints.constraints:
         if not acting[constraint.id]:

@@ -228,9 +228,9 @@ def _check_realisations(case: Case, graph: PolicyGraph, findings: Findings) -> N
             findings.add(
                 NO_EXTERNAL_SCENARIOS, STAGES_FILE, about("node", node.id), "scenario_id", value=node.scenario_id
             )
-    several = [stage.id for stage in case.horizon.stages if (stage.num_openings or 1) > 1]
-    if several and not (external and graph.nodes):
-        findings.add(OPENINGS_OF_A_NODE, STAGES_FILE, (), "stages.num_openings", value=stages(several))
+    stages_with_openings = [stage.id for stage in case.horizon.stages if (stage.num_openings or 1) > 1]
+    if stages_with_openings and not (external and graph.nodes):
+        findings.add(OPENINGS_OF_A_NODE, STAGES_FILE, (), "stages.num_openings", value=stages(stages_with_openings))
 
 
 def _check_pointer(node: Node, tables: list[Table | None], findings: Findings) -> None:

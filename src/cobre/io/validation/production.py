@@ -212,7 +212,9 @@ REFERENCE_VOLUME = error_code(
     expected="one of them",
 )
 
-WINDOW_TWICE = error_code("fitting-window-twice", Layer.MEANING, "is given beside {other}", expected="one of them")
+FITTING_WINDOW_TWICE = error_code(
+    "fitting-window-twice", Layer.MEANING, "is given together with {other}", expected="one of them"
+)
 
 WINDOW_REVERSED = error_code(
     "fitting-window-reversed",
@@ -305,7 +307,7 @@ def _check_window(config: FphaConfig, subject: Subject, findings: Findings) -> N
     for side in ("min", "max"):
         other = f"volume_{side}_percentile"
         if getattr(window, f"volume_{side}_hm3") is not None and getattr(window, other) is not None:
-            findings.add(WINDOW_TWICE, PRODUCTION_FILE, subject, f"{path}.volume_{side}_hm3", other=other)
+            findings.add(FITTING_WINDOW_TWICE, PRODUCTION_FILE, subject, f"{path}.volume_{side}_hm3", other=other)
     for unit in ("hm3", "percentile"):
         low, high = getattr(window, f"volume_min_{unit}"), getattr(window, f"volume_max_{unit}")
         # Converters give run-of-river plants a window of one volume: `sddp.hydro_models.fpha_fitting` fits around it.
@@ -517,7 +519,7 @@ def parameters_can_be_computed(case: Case, findings: Findings) -> None:
 
 
 class _Productivities:
-    """Which plants have productivities in which stages; a deck's parameters ask for the same plants again and again."""
+    """Stages in which plants have productivities; a deck's parameters ask for the same plants again and again."""
 
     def __init__(self, case: Case) -> None:
         self._case = case

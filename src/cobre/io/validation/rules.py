@@ -50,6 +50,7 @@ class Rule:
         return self.decoded | self.error_free | self.iterated
 
     def __call__(self, case: Case, findings: Findings) -> None:
+        """Check a case; add what is wrong to `findings`."""
         self.check(case, findings)
 
 

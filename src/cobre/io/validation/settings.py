@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cobre.core.arrays import distinct_values
 from cobre.core.case import Case
-from cobre.core.config import ScenarioSource
+from cobre.core.config import NOISE_CLASSES, ScenarioSource
 from cobre.core.file_names import CONFIG_FILE, HYDROS_FILE, STAGES_FILE
 from cobre.core.state_names import STORAGE, kind_of, owner_of
 from cobre.core.stopping import Gap, SimulationBased
@@ -16,7 +16,6 @@ from cobre.io.validation.rules import SCENARIOS, Rule, rule
 STOPPING_FIELD = "training.stopping_rules"
 POLICY_FIELD = "policy.boundary.path"
 NEEDS_SEED = ("out_of_sample", "external")
-CLASSES = ("inflow", "load", "ncs")
 HISTORY = SCENARIOS["inflow_history"]
 _PATHS_OF_GAP = "training.selection.risk_weighted_share 1, another rule, or selection enumerated"
 
@@ -142,7 +141,7 @@ def simulation_rule(case: Case, findings: Findings) -> None:
     averse = [stage.id for stage in case.horizon.stages if stage.risk is not None and not stage.risk.is_expectation]
     if averse:
         findings.add(MEANS_WITH_RISK, CONFIG_FILE, (), STOPPING_FIELD, value=stages(averse))
-    others = [name for name in CLASSES if config.scenario_source.scheme(name) != "in_sample"]
+    others = [name for name in NOISE_CLASSES if config.scenario_source.scheme(name) != "in_sample"]
     if others:
         findings.add(MEANS_OF_OTHER_SCENARIOS, CONFIG_FILE, (), STOPPING_FIELD, value=" and ".join(others))
 
@@ -195,7 +194,7 @@ def scenario_sources(case: Case) -> dict[str, ScenarioSource]:
 def seeds(case: Case, findings: Findings) -> None:
     """Require a seed for the schemes out_of_sample and external."""
     for section, source in scenario_sources(case).items():
-        random_classes = [name for name in CLASSES if source.scheme(name) in NEEDS_SEED]
+        random_classes = [name for name in NOISE_CLASSES if source.scheme(name) in NEEDS_SEED]
         if random_classes and source.seed is None:
             findings.add(NO_SEED, CONFIG_FILE, (), f"{section}.seed", classes=", ".join(random_classes))
 

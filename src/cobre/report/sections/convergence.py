@@ -149,7 +149,7 @@ EXACT = "Both bounds are proven: the upper bound is the cost of the policy over 
 
 WITH_COST = (
     "The lower bound is proven. The cost of the policy is estimated in every iteration from the LPs that it solves "
-    "anyway, with far less chance in it than in the mean cost of the sampled paths, which is shown beside it."
+    "anyway, with far less chance in it than in the mean cost of the sampled paths, which is shown next to it."
 )
 
 RISK_AVERSE = (
@@ -163,7 +163,7 @@ RISK_AVERSE_WITH_COST = (
     "paths is their plain cost, not the risk-adjusted one."
 )
 
-NOT_A_BOUND = (
+WHY_IT_IS_AN_ESTIMATE = (
     "Inflows that are corrected at zero depend on their past, so that the cost-to-go is not convex: what is called "
     "the lower bound estimates the cost, and may be above it."
 )
@@ -220,7 +220,7 @@ def _intro(run: RunFolder) -> str:
     else:
         text = RISK_AVERSE_WITH_COST if run.bounds.is_risk_averse else WITH_COST
     if run.bounds.overstated is not None:
-        why = "" if "not a bound" in verdict else f"{NOT_A_BOUND} "
+        why = "" if "not a bound" in verdict else f"{WHY_IT_IS_AN_ESTIMATE} "
         text = why + text.partition(". ")[2]
     return verdict + text
 

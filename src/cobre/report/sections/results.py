@@ -70,7 +70,7 @@ def _spread(by_scenario: Floats, controlled: tuple[float, float] | None) -> Data
     if controlled is not None:
         note += (
             " The controlled mean has the same expectation: what the openings that each scenario drew did to its cost, "
-            "beside the mean of all openings, is taken out."
+            "compared with the mean of all openings, is taken out."
         )
     return DataTable(
         "cost-spread", f"Spread over scenarios ({unit})", columns, [tuple(statistics.values())], note, is_wide=True

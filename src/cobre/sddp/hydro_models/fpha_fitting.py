@@ -104,7 +104,7 @@ def _radical_inverse(number: int, base: int) -> float:
 # The upper side of the convex hull of points over a plane: the least concave function above them.
 
 # Heights that differ by less than this share of the largest are the same height.
-TOLERANCE = 1e-10
+PLANE_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def upper_facets(x: Floats, y: Floats, height: Floats) -> list[Facet]:
     which native code finds.
     """
     x, y, height = (np.ascontiguousarray(values, np.float64) for values in (x, y, height))
-    return [Facet(plane, tuple(points)) for plane, points in _native.upper_facets(x, y, height, TOLERANCE)]
+    return [Facet(plane, tuple(points)) for plane, points in _native.upper_facets(x, y, height, PLANE_TOLERANCE)]
 
 
 SPILLAGE_POINTS = 9

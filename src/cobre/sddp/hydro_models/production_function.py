@@ -128,7 +128,7 @@ class ProductionFunction:
     """Exact production of a plant.
 
     tailrace: the curve of its families, where it has some. mean_inflow_m3s: the mean of its inflow history; None or not
-    above 0 where there is none.
+    above 0 if there is none.
     """
 
     hydro: Hydro

@@ -13,7 +13,7 @@ from cobre.sddp.lp.plan import StagePlan
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Indices; ABSENT where a stage has no such decision. Shapes: N hydros, K blocks, F pairs of plant and bus."""
+    """Indices; ABSENT if a stage has no such decision. Shapes: N hydros, K blocks, F pairs of plant and bus."""
 
     storage: Indices  # N x storage points: the end of the stage, or of every block when blocks are chronological
     future_cost: Indices
@@ -38,7 +38,7 @@ class Columns:
     withdrawal_more: Indices
     outflow_below: Indices  # N x K
     outflow_above: Indices
-    turbined_below: Indices  # only where a plant must keep more than its groups together
+    turbined_below: Indices  # only if a plant must keep more than its groups together
     generation_below: Indices
     group_turbined_below: Indices  # F x K
     group_generation_below: Indices

@@ -46,7 +46,7 @@ class StageFailedError(SolverError):
 
 @dataclass(frozen=True, slots=True)
 class StartingBasis:
-    """Where the chain of a failed solve began, and how many of its solves had succeeded by then.
+    """Start of the chain of a failed solve, and the number of its solves that had succeeded.
 
     status: of columns, then of rows; None: cold start. tight_cuts: slots of the cuts that were at their bound.
     """

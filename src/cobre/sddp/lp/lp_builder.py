@@ -29,12 +29,12 @@ class LpBuilder:
 
     @property
     def num_columns(self) -> int:
-        """How many columns there are so far."""
+        """Number of columns so far."""
         return len(self._columns)
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are so far."""
+        """Number of rows so far."""
         return len(self._rows)
 
     def add_columns(
@@ -172,16 +172,16 @@ class StateIndex:
 
     @property
     def num_decided(self) -> int:
-        """How many states have a column: storages and deliveries that are decided ahead."""
+        """Number of states with a column: storages and deliveries that are decided ahead."""
         return self.num_hydros + len(self.layout.decided)
 
     @property
     def num_inputs(self) -> int:
-        """How many inputs move right-hand sides of a stage's LP."""
+        """Number of inputs that move right-hand sides of a stage's LP."""
         return self.num_decided + self.num_hydros + len(self.layout.passed)
 
     def input_of(self, slot: StateSlot) -> int:
-        """Return the input of a slot; ABSENT where the state has no such slot."""
+        """Return the input of a slot; ABSENT if the state has no such slot."""
         if slot in self.layout.decided:
             return self.num_hydros + self.layout.decided.index(slot)
         if slot in self.layout.passed:
@@ -199,7 +199,7 @@ class StateIndex:
         )
 
     def component_of(self, slot: StateSlot) -> int:
-        """Return the entry of the state vector for a slot; ABSENT where it has none."""
+        """Return the entry of the state vector for a slot; ABSENT if it has none."""
         return self._component(self.input_of(slot))
 
     def _component(self, index: int) -> int:

@@ -17,11 +17,11 @@ class PlanOptions:
     """Choices that hold for the whole study. Costs in the LP are scaled: $ / `cost_scale`.
 
     has_inflow_slack: water may be added to an inflow, at a penalty. truncates_inflow: negative inflows become zero,
-    also for the lags of later stages. limits_inflow_slack: inflows stay as they are, and what may be added is at most
-    what one is below zero. fixes_inflow_slack: just that is added, at no cost. keeps_planes_at_rest: production planes
-    hold also in stages in which a plant can generate nothing. keeps_initial_storage: limits of the first stage hold for
-    its end alone; otherwise the study starts within them. corrects_passing_inflow: inflows at plants that are not in
-    service may be corrected, too.
+    also for the lags of later stages. limits_inflow_slack: at most the negative part of an inflow may be added.
+    fixes_inflow_slack: exactly the negative part is added, at no cost. keeps_planes_at_rest: production planes hold
+    also in stages in which a plant can generate nothing. keeps_initial_storage: limits of the first stage hold only for
+    its end; otherwise the study starts within them. corrects_passing_inflow: inflows at plants that are not in service
+    may be corrected, too.
     """
 
     has_inflow_slack: bool
@@ -124,7 +124,7 @@ class StagePlan:
 
     @property
     def storage_points(self) -> int:
-        """How many volumes of a reservoir are decided."""
+        """Number of volumes of a reservoir that are decided."""
         return self.num_blocks if self.is_chronological else 1
 
     @cached_property
@@ -174,7 +174,7 @@ class StagePlan:
 
     @cached_property
     def lowest_storage_hm3(self) -> Floats:
-        """N: what storages cannot fall below at any price; the declared minimum where it is soft for want of water."""
+        """N: what storages cannot fall below at any price; the declared minimum if it is soft for want of water."""
         hydro = self.data.hydro
         lowest = np.where(self.has_hard_minimum, hydro.min_storage_hm3, 0.0)
         declared = np.minimum(hydro.declared_min_storage_hm3, hydro.min_storage_hm3)
@@ -189,7 +189,7 @@ class StagePlan:
     def has_inflow_slack(self) -> Flags:
         """N: plants at which missing inflow may be made up for at a penalty.
 
-        By the rules of format 0.19 also where there is no plant yet, or no more, and its inflow reaches another one.
+        By the rules of format 0.19 also if there is no plant yet, or no more, and its inflow reaches another one.
         """
         has_use = self.receiver >= 0 if self.options.corrects_passing_inflow else ~self.is_absent
         return has_use & self.options.has_inflow_slack

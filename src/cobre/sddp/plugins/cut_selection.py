@@ -98,7 +98,7 @@ class Capped(CutSelection):
     follows_0_19: all cuts of the first stage stay active; only cuts of this run are counted and removed; a cut that was
     never best is ranked by its iteration.
 
-    Has no `new_state`, even where the inner selection has one: if that is not due, the cap starts from the cuts that
+    Has no `new_state`, even if the inner selection has one: if that is not due, the cap starts from the cuts that
     are active now, which `update` does not get.
     """
 

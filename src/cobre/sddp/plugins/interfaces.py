@@ -152,7 +152,7 @@ class Sampler(Protocol):
         """
 
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
-        """Return the opening, from 0, that each scenario draws at the stage; called only where `is_in_sample`."""
+        """Return the opening, from 0, that each scenario draws at the stage; called only if `is_in_sample`."""
 
     def for_scenarios(self, total: int) -> "Sampler":
         """Return a sampler for `total` scenarios at a time, over which stratified methods (such as Sobol) spread."""

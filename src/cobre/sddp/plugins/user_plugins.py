@@ -179,7 +179,7 @@ def is_plugin(measure: RiskMeasure) -> bool:
 def _attributes(plugin: object) -> dict[str, Any]:
     if is_dataclass(plugin):
         return {item.name: getattr(plugin, item.name) for item in fields(plugin)}
-    state = object.__getstate__(plugin)  # None, a dictionary, or one and another of slots
+    state = object.__getstate__(plugin)  # None, a dict, or a tuple of a dict and a dict of slots
     parts = state if isinstance(state, tuple) else (state,)
     return {name: value for part in parts if part for name, value in part.items()}
 
@@ -383,7 +383,7 @@ class _CheckedSampler:
 
 
 def sampler_for(sampler: Any, noise: NoiseModel) -> Sampler:
-    """Return the sampler of a user for a study, with checks around it. Raises PluginError where a method is missing."""
+    """Return the sampler of a user for a study, with checks around it. Raises PluginError if a method is missing."""
     study_sampler = sampler.for_study(noise) if hasattr(sampler, "for_study") else sampler
     missing = [name for name in SAMPLER_METHODS if not hasattr(study_sampler, name)]
     if missing:

@@ -180,7 +180,7 @@ def lags_read(policy: ExternalCuts, hydro_ids: Sequence[int]) -> np.ndarray[tupl
 
 
 def with_boundary(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts) -> Problem:
-    """Add a future cost after the last stage of a problem; floors are lowered where that cost may be negative."""
+    """Add a future cost after the last stage of a problem; floors are lowered if that cost may be negative."""
     lower = least_value(problem, study, boundary)
     stages: list[StageLp] = []
     for position, lp in enumerate(reversed(problem.stages)):

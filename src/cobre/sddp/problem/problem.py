@@ -64,7 +64,7 @@ class Problem:
 
     @property
     def num_last_pools(self) -> int:
-        """How many value functions belong to the last stage."""
+        """Number of value functions of the last stage."""
         return 1 if self.tree is None else len(self.tree.leaves)
 
     @property
@@ -233,7 +233,7 @@ def future_cost_floors(study: ResolvedStudy, options: PlanOptions) -> list[float
     """Return for every stage a lower bound on later cost, scaled, or zero where that is less.
 
     Costs are negative only where something is rewarded: sources that generate, contracts that sell, thermal plants with
-    negative prices. What must run or be bought in any case counts against what all of them together could earn.
+    negative prices. Minimum generation and obligatory purchases offset these revenues.
     """
     floors = [0.0] * len(study.stages)
     lower = 0.0

@@ -10,12 +10,12 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
+from cobre.core.config import NOISE_CLASSES
 from cobre.core.temporal import Node, PolicyGraph, Transition
 from cobre.records import dataclass
 from cobre.sddp.problem.openings import realise
 from cobre.solver.batches import Realisations
 from cobre.stochastic.external import external_library
-from cobre.stochastic.layout import CLASSES
 from cobre.stochastic.model import NoiseModel
 
 NO_PARENT = -1  # the parent of the root
@@ -33,7 +33,7 @@ class ScenarioTree:
 
     @property
     def num_nodes(self) -> int:
-        """How many nodes all stages have together."""
+        """Number of nodes of all stages together."""
         return self.first[-1]
 
     def nodes(self, stage: int) -> range:
@@ -113,7 +113,9 @@ class _NodeRealisations:
     def __init__(self, case: Case, noise: NoiseModel, nodes: list[Node], parent: Ints) -> None:
         self._noise, self._nodes, self._parent = noise, nodes, parent
         source = case.config.training.scenario_source
-        self._libraries = {name: external_library(case, name) for name in CLASSES if source.scheme(name) == "external"}
+        self._libraries = {
+            name: external_library(case, name) for name in NOISE_CLASSES if source.scheme(name) == "external"
+        }
         self._ids = {
             "inflow": [hydro.id for hydro in case.system.hydros],
             "load": [bus.id for bus in case.system.buses],
@@ -129,7 +131,7 @@ class _NodeRealisations:
             np.repeat(table[:1], len(nodes), axis=0)
             for table in (opening.inflow_m3s, opening.load_mw, opening.availability)
         ]
-        for table, name in zip(rows, CLASSES, strict=True):
+        for table, name in zip(rows, NOISE_CLASSES, strict=True):
             self._fill(table, name, stage, nodes)
         lags = np.array([self._lags(node) for node in nodes])
         from_lags = (noise.ar_coefficients[stage] * lags).sum(axis=1)

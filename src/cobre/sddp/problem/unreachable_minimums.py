@@ -48,7 +48,7 @@ def unreachable_minimums(
 ) -> tuple[UnreachableMinimum, ...]:
     """Find plants whose minimum is out of reach in some stage, each with the first such stage.
 
-    A limit is kept where there is any doubt in the first stage: pumps, diversions and releases upstream count with all
+    A limit is kept if there is any doubt in the first stage: pumps, diversions and releases upstream count with all
     the water that they could bring. In later stages every plant starts from the limit of the stage before, and inflows
     that depend on their past follow a period without any. Cases of format 0.18 start within the limits of the first
     stage, and inflows that may be made up for without limit fill every gap: for both, nothing is found.

@@ -44,7 +44,7 @@ def usable(number: float, stage: Stage) -> float:
 
 
 class ParameterValues:
-    """A parameter's value in a stage, and in a block where it differs by block."""
+    """A parameter's value in a stage, and in a block if it differs by block."""
 
     def __init__(self, case: Case) -> None:
         self._parameters = case.generic_constraints.parameters
@@ -263,7 +263,7 @@ class GenericRowResolver:
     def _limits(
         self, constraint: GenericConstraint, stage: Stage, block: int | None, lower: float, upper: float
     ) -> tuple[float, float]:
-        """Return limits from the table of bounds, added to the sides of the relation where there is one."""
+        """Return limits from the table of bounds, added to the sides of the relation if there is one."""
         constant = self._sum(constraint.constant, stage, block)
         low = -np.inf if np.isnan(lower) else lower
         high = np.inf if np.isnan(upper) else upper

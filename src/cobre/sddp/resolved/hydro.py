@@ -77,7 +77,11 @@ class HydroCostResolver:
         return np.array([self._shared[name] if value is None else value for value in values], dtype=np.float64)
 
     def _directed(self, stage_id: int, name: str, both: str) -> Floats:
-        """Apply the nearest price: one of both directions, of a stage or plant, beats one direction's further out."""
+        """Apply the nearest price.
+
+        A price for both directions at the stage or plant takes precedence over a price for one direction from a more
+        general level.
+        """
         return self._prices.by_stage(stage_id, name, self._prices.by_stage(stage_id, both, self._both[name]))
 
     def _of_both_directions(self, name: str, both: str) -> Floats:
@@ -97,7 +101,7 @@ def _or_nan(value: float | None) -> float:
 
 
 class FillingPlan:
-    """Which plants fill in which stages, and their target volumes.
+    """Stages in which plants fill, and their target volumes.
 
     A plant fills from the start of its filling until its entry. At the end of a stage it should hold what the least
     rate, over the stages that are left, would raise to the dead volume.
@@ -257,7 +261,7 @@ class ProductionResolver:
     ) -> Iterator[tuple[float | None, Sequence[Stage]]]:
         """Yield levels of the next reservoir downstream, at its reference volumes, with the stages in which they hold.
 
-        None if there is none, or where the tailrace does not depend on it.
+        None if there is none, or if the tailrace does not depend on it.
         """
         below = None if hydro.downstream_id is None else self._by_id.get(hydro.downstream_id)
         if hydro.id not in self._families or below is None or below.id not in self._geometry:

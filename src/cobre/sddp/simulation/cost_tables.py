@@ -54,7 +54,7 @@ COSTS = ResultTable(
     ("total_cost", "immediate_cost", "future_cost", "discount_factor", *COMPONENTS, "hydro_violation_cost"),
 )
 
-# Only where a study has thermal plants that decide ahead.
+# Only if a study has thermal plants that decide ahead.
 ANTICIPATED_COST = "anticipated_thermal_cost"
 COSTS_AHEAD = ResultTable(COSTS.name, COSTS.ids, (*COSTS.numbers, ANTICIPATED_COST))
 
@@ -120,7 +120,7 @@ VIOLATIONS = ResultTable("violations/generic", ("constraint_id",), ("slack_value
 
 
 def violation_rows(lp: StageLp) -> StageRows:
-    """Return a row for each row of a constraint; without a block where it is about the whole stage."""
+    """Return a row for each row of a constraint; without a block if it is about the whole stage."""
     rows = lp.plan.data.generic_rows
     ids = {
         "block_id": np.array([ABSENT_ID if row.block is None else row.block for row in rows], np.int32),

@@ -146,12 +146,12 @@ class StageRows:
 
     @property
     def count(self) -> int:
-        """How many rows the stage has in one scenario."""
+        """Number of rows of the stage in one scenario."""
         return len(self.ids["block_id"])
 
     @property
     def width(self) -> int:
-        """How many numbers (float64) the stage has in one scenario: rows x number columns."""
+        """Number of float64 values of the stage in one scenario: rows x number columns."""
         return self.count * len(self.table.numbers)
 
 

@@ -99,7 +99,7 @@ class TrainingState:
 
 @dataclass(frozen=True)  # without slots: plans are kept in the instance
 class TrainingContext:
-    """What is fixed for a training run, with the state that iterations change and the meter of the present one.
+    """Fixed part of a training run, with the state that iterations change and the meter of the present one.
 
     split: the split of the forward passes over ranks. team: the ranks that solve together with this one.
     failure_folder: where an LP is saved that cannot be solved; None: nowhere.

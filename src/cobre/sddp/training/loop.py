@@ -41,7 +41,7 @@ from cobre.solver.batches import SolveStatistics
 
 
 class Interruption(IntEnum):
-    """Why a run ends from outside; the largest of all ranks' wins."""
+    """Reason for which a run ends from outside; the largest of all ranks' wins."""
 
     NONE = 0
     REQUESTED = 1

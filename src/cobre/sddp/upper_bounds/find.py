@@ -70,7 +70,7 @@ class Draw:
 def bounding_excess(context: TrainingContext, draw: Draw) -> Floats | None:
     """Return excesses by path, $: their mean plus the lower bound bounds the nested cost of the policy from above.
 
-    None if the bound is useless because excesses grow too much over the stages, or where a risk measure does not
+    None if the bound is useless because excesses grow too much over the stages, or if a risk measure does not
     say how large its weights get.
     """
     growth = [_growth(context.problem, stage) for stage in range(context.problem.num_stages)]

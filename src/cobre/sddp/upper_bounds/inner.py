@@ -410,7 +410,7 @@ def chains_over_openings(opening: StageOpenings, states: Floats, program: StageP
 
 
 def inner_bound(context: TrainingContext, visited: Floats) -> tuple[float, int]:
-    """Return the bound in $ and the number of vertices; inf where no vertex of some stage has a feasible LP.
+    """Return the bound in $ and the number of vertices; inf if no vertex of some stage has a feasible LP.
 
     visited: states that enter the stages (stage, path, component): the more like the policy's, the tighter the bound.
     The same bits for any number of ranks.

@@ -115,7 +115,7 @@ def checked_statistics(case: Case, observations: Observations, cycle: SeasonCycl
 def fitted_terms(
     observations: Observations, statistics: SampleStatistics, cycle: SeasonCycle, config: EstimationConfig
 ) -> AutoregressiveTerms:
-    """Fit PAR(p), or PAR(p)-A where the configuration selects orders by `pacf_annual`."""
+    """Fit PAR(p), or PAR(p)-A if the configuration selects orders by `pacf_annual`."""
     seasons, hydros = statistics.mean.shape
     annual = annual_statistics(observations) if config.order_selection == "pacf_annual" else None
     fits = fit_hydros(_sample(statistics, annual, config.max_order), config.max_order, config.max_coefficient_magnitude)

@@ -116,8 +116,8 @@ class SeasonStatistics:
     def of(self, stage_id: int | None, position: int) -> Pair:
         """Return mean and deviation of a stage by its id, or of its season by its position in the cycle.
 
-        The row of that very stage counts first, then the earliest study stage of the same season, then what is known of
-        the season. Plants with none of them get zeros: such a lag takes no part.
+        The stage's own row takes precedence, then the earliest study stage of the same season, then what is known of
+        the season. Plants with none of them get zeros: such a lag has no effect.
         """
         key = (stage_id, position)
         if key not in self._found:

@@ -17,7 +17,7 @@ class TermsRow:
     """Terms of one stage or season: coefficients (lag, hydro), and the yearly component per hydro; zero: none.
 
     `residual_ratio`, per hydro: how far residuals deviate, as a part of the deviation of inflows, by the file or by
-    history; NaN is unknown. It counts only where the coefficients make no stationary process.
+    history; NaN is unknown. It counts only if the coefficients make no stationary process.
     """
 
     coefficients: Floats
@@ -29,7 +29,7 @@ class TermsRow:
 
 @dataclass(frozen=True, slots=True)
 class AutoregressiveTerms:
-    """Autoregressive terms by stage of the study, by id of earlier stages, and by season where they are fitted."""
+    """Autoregressive terms by stage of the study, by id of earlier stages, and by season if they are fitted."""
 
     stages: tuple[TermsRow, ...]
     before: Mapping[int, TermsRow]

@@ -63,7 +63,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _open_locked(path: Path) -> int:
-    """Open and lock the file of this name, and return its descriptor; retry if it was unlinked meanwhile."""
+    """Open and lock the file of this name, and return its descriptor; retry if it was unlinked in the meantime."""
     while True:
         descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
         try:

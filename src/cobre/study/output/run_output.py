@@ -126,7 +126,7 @@ class RunOutput:
 def open_output(comm: Backend, request: RunRequest, emit: EventListener) -> Iterator[RunOutput]:
     """Lock the output directory on rank 0 and yield it.
 
-    Raises OutputInUseError while another run has it, OutputHoldsRunError where an earlier run would be lost, and
+    Raises OutputInUseError while another run has it, OutputHoldsRunError if an earlier run would be lost, and
     OutputIsCaseError for the case directory.
     """
     config = UncheckedConfig.of(request.case)

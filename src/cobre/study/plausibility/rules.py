@@ -177,7 +177,7 @@ def finding_of_note(note: NoiseNote) -> Finding:
 # Capacity compared with load, for the system and for each bus: what cannot be served, and what must run without a load.
 
 LOADS = SCENARIO_TABLES["load_seasonal_stats"].file
-TOLERANCE = 1e-6  # relative: sums of megawatts
+POWER_SUM_TOLERANCE = 1e-6  # relative: sums of megawatts
 
 
 def capacity_of_the_system(_: Case, expected: Expected, findings: Findings) -> None:
@@ -237,7 +237,7 @@ def _largest_minimum(case: Case, expected: Expected, bus: int, stage: int) -> st
 
 def _stages_above(upper: Floats, lower: Floats) -> int:
     """Return the number of stages in which one number exceeds another."""
-    return int((upper > lower + TOLERANCE * np.maximum(1.0, np.abs(lower))).sum())
+    return int((upper > lower + POWER_SUM_TOLERANCE * np.maximum(1.0, np.abs(lower))).sum())
 
 
 def _where(expected: Expected, worst: int, count: int) -> dict[str, int]:

@@ -74,7 +74,7 @@ HEAP_BYTES = 1 << 27
 
 @contextmanager
 def roomy_heap() -> Iterator[None]:
-    """Prepare a study in huge pages, without returning memory to the system meanwhile."""
+    """Prepare a study in huge pages, without returning memory to the system during that time."""
     widen_heap(HEAP_BYTES)
     try:
         yield
@@ -180,7 +180,7 @@ def as_case(
     config: ConfigDocument | None = None,
     report: StepReporter = no_report,
 ) -> tuple[Case, tuple[str, ...]]:
-    """Return a case, read where it is a directory, with its warnings. config: config.json, if already read."""
+    """Return a case, read if it is a directory, with its warnings. config: config.json, if already read."""
     if isinstance(case, Case):
         refuse_overrides(overrides)
         return case, ()

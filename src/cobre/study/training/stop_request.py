@@ -173,7 +173,7 @@ def deliver_pending_sigterm(ended_by: StopKind | None) -> None:
 def exit_if_terminated() -> None:
     """Raise SystemExit with the exit code of SIGTERM if it ended an earlier training; called before work begins.
 
-    A script that has installed a handler meanwhile continues.
+    A script that has installed a handler in the meantime continues.
     """
     global _is_terminated  # noqa: PLW0603 - as above
     if not _is_terminated:

@@ -27,7 +27,7 @@ from cobre.core.file_names import (
 from cobre.io.case import read_case
 from cobre.io.findings import Findings
 from cobre.io.validation import GROUPS
-from cobre.io.validation.rules import CONSTRAINT_BOUNDS_FILE, OVERRIDES, PRODUCTIONS, SCENARIOS
+from cobre.io.validation.rules import OVERRIDES, PRODUCTIONS, SCENARIOS
 
 RULES = [each for group in GROUPS for each in group]
 

@@ -200,6 +200,6 @@ def test_narrow_lines_give_warning(tmp_path):
 def test_validation_report_includes_plausibility_findings(tmp_path):
     case = shutil.copytree(EXAMPLES / "two_reservoirs", tmp_path / "case")
     edited("system/thermals.json", same_name)(case)
-    findings = cobre.validate(case).findings()
+    findings = cobre.validate(case).as_cobre_python()
     assert findings["valid"]
     assert [finding["kind"] for finding in findings["warnings"]] == ["plausibility"]

@@ -177,7 +177,7 @@ class MpiCommunicator(WindowRegionBackend):
         this communicator leaves it as it is. _node: the communicator of a `split_local`, which is used as it is.
 
         Raises `BackendNotAvailableError` without a usable MPI, and `InitializationFailedError` under a launcher of
-        another MPI, and for what is no communicator.
+        another MPI, and for an object that is not an intracommunicator.
 
             with MpiCommunicator(comm=MPI.COMM_WORLD.Split(color)) as part: ...
         """

@@ -188,7 +188,7 @@ class Job:
     def abort(self, reason: str) -> None:
         """Print the reason, with the traceback if there is one, and abort all processes.
 
-        Returns only where there is nothing to abort: in a forked child, after MPI was finalised, in a job of one.
+        Returns only if there is nothing to abort: in a forked child, after MPI was finalised, in a job of one.
         """
         if not self._can_abort():
             return

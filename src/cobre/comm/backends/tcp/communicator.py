@@ -55,7 +55,7 @@ from cobre.comm.types import Dtype, Operation
 # From a configuration to a connected transport: rendezvous, socket options, channels, liveness monitor, ring.
 
 
-def connect(config: TcpConfig, secret: bytes, on_wait: OnWait) -> StarTransport:
+def connect_transport(config: TcpConfig, secret: bytes, on_wait: OnWait) -> StarTransport:
     """Join the world that the configuration describes; blocks until all ranks have connected.
 
     secret: the key from `load_secret`. on_wait: called during long waits in later calls (see `WaitPolicy`). Raises
@@ -140,7 +140,7 @@ class TcpCommunicator(NativeRegionBackend):
         self._failure: FailureRecord | None = None
         # First: an unusable secret is reported before anything is opened, and it may come from a pipe.
         secret = load_secret(config)
-        self._transport = connect(config, secret, self._log_wait)
+        self._transport = connect_transport(config, secret, self._log_wait)
         self._transport.progress.label = partial(_last_label, self._guard)
         _close_in_children(self._transport)
         # A world of one has no connections, but numbers its calls and fails like any other.
@@ -151,7 +151,7 @@ class TcpCommunicator(NativeRegionBackend):
 
     @classmethod
     def connect(cls, config: TcpConfig) -> Self:
-        """Join the world that the config describes; the same as `TcpCommunicator(config)`."""
+        """Join the world that the config describes, as `TcpCommunicator(config)` does; the specification's name."""
         return cls(config)
 
     @property

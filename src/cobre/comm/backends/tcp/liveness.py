@@ -214,7 +214,7 @@ class LivenessMonitor(ABC):
     def silent(self, ranks: Collection[int]) -> list[int]:
         """Return the ranks from which nothing has arrived for `timeout_s` seconds."""
         # Measured to the last poll of the links, not to now: this process may itself have been stopped in between, and
-        # heartbeats that arrived meanwhile have not been read yet.
+        # heartbeats that arrived in the meantime have not been read yet.
         limit = self._last_polled - self.timeout_s
         return [rank for rank in ranks if self._last_heard[rank] < limit]
 
@@ -348,7 +348,7 @@ class LivenessMonitor(ABC):
     def _discount_own_delay(self, delay_s: float) -> None:
         """Discount the time for which this thread itself was held up.
 
-        Silence of the others meanwhile proves nothing.
+        Silence of the others in the meantime proves nothing.
         """
         if delay_s > self.interval_s:
             for rank in self._last_heard:
@@ -368,7 +368,7 @@ class LivenessMonitor(ABC):
             self.departed.setdefault(rank, FailureKind.SILENT if is_unreachable(error) else FailureKind.DIED)
             return False
         if frames is None:
-            self.departed.setdefault(rank, FailureKind.DIED)  # keeps LEFT where a goodbye came before the end
+            self.departed.setdefault(rank, FailureKind.DIED)  # keeps LEFT if a goodbye came before the end
             return False
         self._last_heard[rank] = now
         return True
@@ -470,7 +470,7 @@ class CoordinatorMonitor(LivenessMonitor):
         self.broadcast_failure(failure)
 
     def _detect_failure(self) -> None:
-        """Declare a failure where a rank has departed or is silent and no other thread checks.
+        """Declare a failure if a rank has departed or is silent and no other thread checks.
 
         While rank 0 waits for other nodes in a collective, the waiting thread decides: it sees the data connections,
         and with them whether the last bytes of a rank that died are still on their way. Otherwise some worker may be
@@ -498,7 +498,7 @@ class CoordinatorMonitor(LivenessMonitor):
             self.broadcast_failure(FailureRecord(FailureKind.SILENT, next_call, peers))
 
 
-# A worker's liveness monitor: receives heartbeats from the coordinator alone, which decides for all ranks.
+# A worker's liveness monitor: receives heartbeats only from the coordinator, which decides for all ranks.
 
 
 class WorkerMonitor(LivenessMonitor):
@@ -517,7 +517,7 @@ class WorkerMonitor(LivenessMonitor):
         self.set_failure(failure)
 
     def _detect_failure(self) -> None:
-        """Record the loss of the coordinator where no other thread would notice it.
+        """Record the loss of the coordinator if no other thread would notice it.
 
         It matters only to a rank in a call. A leader that waits for other nodes sees the data connection itself; a rank
         that waits in its node's memory looks at no connection, so this thread does it.

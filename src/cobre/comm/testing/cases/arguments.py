@@ -37,7 +37,7 @@ def _gather(
     counts: Callable[[int], Any] = lambda size: [ELEMENTS] * size,
     displs: Callable[[int], Any] = lambda _: None,
 ) -> Callable[[Backend], None]:
-    """Make a gather that is right but for the arguments given."""
+    """Make a gather that is correct except for the given arguments."""
     return lambda comm: comm.allgatherv(send(), recv(comm.size), counts(comm.size), displs(comm.size))
 
 

@@ -200,7 +200,7 @@ class Acceptor:
         for _ in range(MAX_ACCEPTS):
             try:
                 sock, address = listener.accept()
-            except OSError:  # no more connections, or one that was reset meanwhile, or no descriptors left
+            except OSError:  # no more connections, or one that was reset in the meantime, or no descriptors left
                 return
             # Drop the oldest: a worker needs a moment for its first message, an idle stranger stays until its deadline.
             if len(self._unmarked) >= MAX_PENDING:
@@ -338,7 +338,7 @@ class Acceptor:
         return InitializationFailedError("tcp", f"{joined}; missing {names}.{refused}{flood}", missing)
 
     def _start(self) -> None:
-        # Five bytes into an empty socket buffer never block. A worker that has died meanwhile is no error here: the
+        # Five bytes into an empty socket buffer never block. A worker that has died by now is no error here: the
         # liveness monitor, which starts next, detects it.
         for worker in self._workers.values():
             _send(worker.links[Link.DATA], frame(Tag.START))

@@ -93,7 +93,7 @@ class CoordinatorHandshake:
 
     @property
     def needed(self) -> int:
-        """How many bytes may be read from the socket now."""
+        """Number of bytes that may be read from the socket now."""
         return self._parser.needed
 
     def receive(self, data: bytes) -> bytes:
@@ -106,7 +106,7 @@ class CoordinatorHandshake:
 
     def welcome(self) -> bytes:
         """Return the WELCOME frame with the coordinator's own proof, for a rank that has been accepted."""
-        return frame(Tag.WELCOME, prove(self._secret, COORDINATOR, self._hello, self._challenge))
+        return frame(Tag.WELCOME, prove(self._secret, COORDINATOR_LABEL, self._hello, self._challenge))
 
     def refusal(self, error: RefusedError) -> bytes:
         """Return the REFUSED frame.
@@ -190,7 +190,7 @@ class WorkerHandshake:
 
     @property
     def needed(self) -> int:
-        """How many bytes may be read from the socket now; what follows the handshake is left to the transport."""
+        """Number of bytes that may be read from the socket now; what follows the handshake is left to the transport."""
         return self._parser.needed
 
     def begin(self) -> bytes:
@@ -237,7 +237,7 @@ class WorkerHandshake:
 
     def _handle_welcome(self, proof: bytes) -> None:
         # Both ends prove themselves: a worker must not send its data to a process that took over the address.
-        if not is_proven(proof, self._secret, COORDINATOR, self._hello, self._challenge):
+        if not is_proven(proof, self._secret, COORDINATOR_LABEL, self._hello, self._challenge):
             raise RefusedError("the process that listens there does not hold this rank's secret", may_retry=True)
         self.is_welcome = True
 
@@ -249,7 +249,7 @@ class WorkerHandshake:
 # proof is useless, because the other end's nonce is new each time; so is reflecting one, because the roles differ.
 
 WORKER = b"cobre tcp worker"
-COORDINATOR = b"cobre tcp coordinator"
+COORDINATOR_LABEL = b"cobre tcp coordinator"
 REFUSAL = b"cobre tcp refusal"
 MARK = b"cobre tcp first message"
 

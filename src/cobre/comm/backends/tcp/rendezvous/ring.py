@@ -264,7 +264,7 @@ class _NeighbourHandshakes:
     def _accept(self) -> None:
         try:
             sock, address = self._listener.accept()
-        except OSError:  # reset meanwhile
+        except OSError:  # reset in the meantime
             return
         unmarked = [sock for sock in self._pending.values() if sock.handshake.mark is None]
         if len(unmarked) >= MAX_PENDING:

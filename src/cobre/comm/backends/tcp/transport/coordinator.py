@@ -249,7 +249,7 @@ class CoordinatorTransport(StarTransport):
         self._ranks_by_leader: Mapping[int, Sequence[int]] = {rank: (rank,) for rank in range(self._size)}
         self._window = ReductionWindow(self._size)
         # Changed by the caller's thread, read by the monitor's for heartbeats. Hence the tuple below, which is built in
-        # one step under the GIL: iterating over a set that changes meanwhile raises.
+        # one step under the GIL: iterating over a set that changes during the loop raises.
         self._missing: set[int] = set()
         self.progress.missing = lambda: tuple(self._missing)
 

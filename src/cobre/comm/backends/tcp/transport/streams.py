@@ -22,7 +22,7 @@ from cobre.comm.backends.tcp.wire.protocol import (
 
 
 class Writer:
-    """A queue of buffers to send, in order. Holds views of the caller's memory, which must not change meanwhile."""
+    """A queue of buffers to send, in order: views of memory of the caller, who must not change it until it is sent."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -86,7 +86,7 @@ class RelayWriter:
 
         Queues the next pieces. available: bytes arrived so far, by rank.
         """
-        # Only after the last pieces are out: what arrives meanwhile makes the next ones larger.
+        # Only after the last pieces are out: what arrives in the meantime makes the next ones larger.
         if self._writer.is_idle:
             for rank in list(self._parts):
                 self._enqueue(rank, available[rank])

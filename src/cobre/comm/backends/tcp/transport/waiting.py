@@ -1,4 +1,4 @@
-"""Waiting inside a call: spin, then sleep until a connection is ready, and check the peers meanwhile.
+"""Waiting inside a call: spin, then sleep until a connection is ready, and check the peers in between.
 
 The death of a peer shows as end of file on its data connection, after the last byte that it sent. The control
 connection may end earlier, while good data is still in flight: it explains a loss, but does not decide.

@@ -16,7 +16,7 @@ from cobre.comm.backends.tcp.wire.protocol import GO_HEADER, ProtocolError, done
 from cobre.comm.types import Array, ReduceOp
 from cobre.comm.validation import as_bytes
 
-COORDINATOR = (0,)
+COORDINATOR_RANKS = (0,)
 # How long the end of a neighbour's connection waits for the coordinator's verdict, which takes up to DISCONNECT_GRACE_S
 # itself. The whole time passes only if nothing but the connection was lost.
 VERDICT_S = 2.0
@@ -108,7 +108,7 @@ class WorkerTransport(StarTransport):
     def _send(self, sequence: int, header: bytes, payload: memoryview) -> None:
         # Joined, at the cost of a copy of at most SMALL_BYTES: one segment and one system call instead of two.
         message = header + payload if payload else header
-        self._send_message(self._channel, message, sequence, COORDINATOR)
+        self._send_message(self._channel, message, sequence, COORDINATOR_RANKS)
 
     def _receive_some(self, sequence: int, view: memoryview) -> int:
         channel = self._channel
@@ -117,7 +117,7 @@ class WorkerTransport(StarTransport):
         # Only a wait that takes longer needs a waiter, which checks failure records, silence and limits between reads.
         waiter = self.make_waiter(sequence)
         while not (received := channel.await_bytes(view)):
-            waiter.check(COORDINATOR)
+            waiter.check(COORDINATOR_RANKS)
         return received
 
     def _stream(
@@ -143,7 +143,7 @@ class WorkerTransport(StarTransport):
             if writer.flush() + reader.advance() or (reader.has_go and copy.advance()):
                 continue
             interest = (0 if writer.is_idle else WRITE) | (0 if reader.is_done else READ)
-            waiter.sleep({channel.fd: interest}, COORDINATOR)
+            waiter.sleep({channel.fd: interest}, COORDINATOR_RANKS)
         copy.finish()
 
     def diagnose_disconnect(self, error: LinkLostError) -> FailureRecord:
@@ -169,7 +169,7 @@ class WorkerTransport(StarTransport):
 
     def watch_ring(self, sequence: int, _waiter: Waiter) -> WorkerWatch:
         """Watch the coordinator while data moves in the ring."""
-        done = partial(self._send_message, self._channel, done_frame(sequence), sequence, COORDINATOR)
+        done = partial(self._send_message, self._channel, done_frame(sequence), sequence, COORDINATOR_RANKS)
         return WorkerWatch(self._channel, done)
 
     def local_address(self, _peer: int) -> Sequence[object]:

@@ -61,7 +61,7 @@ def parse_goodbye(payload: bytes) -> int:
 
 
 class FailureKind(IntEnum):
-    """Why a world has failed; the numbers are sent over the wire.
+    """Reason why a world has failed; the numbers are sent over the wire.
 
     DIED: the process ended. LEFT: the rank closed or broke its communicator. SILENT: no heartbeat for the timeout.
     OVERDUE: alive, but later than the hard limit for one operation. ABORTED: the rank called `abort`, or left its
