@@ -1,4 +1,7 @@
-"""HTML of results for notebooks: a few numbers, and a chart if Matplotlib is installed."""
+"""HTML of results for notebooks: a few numbers, and a chart if Matplotlib is installed.
+
+Apart from `figures`, which loads Matplotlib.
+"""
 
 from collections.abc import Mapping
 from html import escape

@@ -1,4 +1,7 @@
-"""Expected values of a study, by stage: loads, capacities and inflows as arrays (stage, entity)."""
+"""Expected values of a study, by stage: loads, capacities and inflows as arrays (stage, entity).
+
+Apart from `rules`, which is long enough without them.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
