@@ -201,7 +201,7 @@ def require_communicator(comm: object) -> Any:
     if isinstance(comm, Backend) or (mpi is not None and isinstance(comm, mpi.Comm)):
         return comm  # that it is an intracommunicator, and not MPI.COMM_NULL, is checked when it is duplicated
     raise TypeError(
-        f"comm must be a communicator of cobre.comm, or an mpi4py.MPI.Intracomm, not {type(comm).__name__}; "
+        f"comm: expected a communicator of cobre.comm or an mpi4py.MPI.Intracomm, got {type(comm).__name__}; "
         "create_communicator() makes one, and a configuration (TcpConfig(...)) is given as `backend`"
     )
 

@@ -310,7 +310,7 @@ def train(
     threads = checked_count("threads", threads, MAX_THREADS)
     port = checked_count("port", port, MAX_TCP_PORT)
     if connect_timeout_s is None:
-        raise TypeError("connect_timeout_s must be a number of seconds, not None")
+        raise TypeError("connect_timeout_s: expected a number of seconds, got None")
     connect_timeout_s = checked_seconds("connect_timeout_s", connect_timeout_s)
     request = training_request(
         warm_start=warm_start,

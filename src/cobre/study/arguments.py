@@ -39,9 +39,9 @@ def checked_count(name: str, value: int | None, maximum: int | None = None) -> i
         return None
     number = as_python_int(value)
     if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
+        raise TypeError(f"{name}: expected a whole number, got {value!r}")
     if number < 1 or (maximum is not None and number > maximum):
-        raise ValueError(f"{name} must be 1{f' to {maximum}' if maximum else ' or more'}, not {number}")
+        raise ValueError(f"{name}: expected 1{f' to {maximum}' if maximum else ' or more'}, got {number}")
     return number
 
 
@@ -59,20 +59,20 @@ def checked_seconds(name: str, value: float | None) -> float | None:
         return None
     argument: object = value
     if isinstance(argument, bool) or not isinstance(argument, Real):
-        raise TypeError(f"{name} must be a number of seconds, not {value!r}")
+        raise TypeError(f"{name}: expected a number of seconds, got {value!r}")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not 0 <= number < math.inf:
-        raise ValueError(f"{name} must be a number of seconds, 0 or more, not {number}")
+        raise ValueError(f"{name}: expected a number of seconds, 0 or more, got {number}")
     return number
 
 
 def check_policy(name: str, value: object) -> None:
     """Raise TypeError unless an argument is a policy or the path of one."""
     if not isinstance(value, (Policy, str, Path)):
-        raise TypeError(f"{name} must be a policy or the path of one, not {value!r}")
+        raise TypeError(f"{name}: expected a policy or the path of one, got {value!r}")
 
 
 def training_request(
@@ -85,7 +85,7 @@ def training_request(
 ) -> TrainingRequest:
     """Build a training request from the arguments of `cobre.train` and `cobre.dask.train`."""
     if checkpoint_every is None:
-        raise TypeError("checkpoint_every must be a whole number, not None; without `checkpoints` none are kept")
+        raise TypeError("checkpoint_every: expected a whole number, got None; without `checkpoints` none are kept")
     every = checked_count("checkpoint_every", checkpoint_every)
     if warm_start is not None:
         check_policy("warm_start", warm_start)

@@ -256,7 +256,7 @@ def test_configuration_of_one_rank_runs_in_this_process(case, local_result, worl
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"comm": "shm"}, TypeError, "comm must be a communicator of cobre.comm"),
+        ({"comm": "shm"}, TypeError, "comm: expected a communicator of cobre.comm"),
         ({"comm": TcpConfig("host", 0, 2)}, TypeError, "a configuration"),
         ({"backend": TcpConfig("host", 0, 2), "workers": 2}, ValueError, "TcpConfig describes a world"),
         ({"backend": MpiConfig(), "workers": 2}, ValueError, "num_workers cannot start more"),

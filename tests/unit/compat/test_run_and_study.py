@@ -168,9 +168,9 @@ def test_disabled_simulation_is_skipped(finished, case_dir, tmp_path):
 def test_arguments_are_checked_before_any_work(case_dir, tmp_path):
     with pytest.raises(ValueError, match="threads"):
         cobre.Study(case_dir, tmp_path, threads=0)
-    with pytest.raises(ValueError, match="threads must be 1 to 1024, not 2000"):
+    with pytest.raises(ValueError, match="threads: expected 1 to 1024, got 2000"):
         cobre.Study(case_dir, tmp_path, threads=2000)
-    with pytest.raises(TypeError, match="threads must be a whole number, not '2'"):
+    with pytest.raises(TypeError, match="threads: expected a whole number, got '2'"):
         cobre.Study(case_dir, tmp_path, threads="2")
     with pytest.raises(OSError, match="does not exist"):
         cobre.run.run(tmp_path / "nowhere")

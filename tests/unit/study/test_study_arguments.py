@@ -18,20 +18,20 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"iterations": 0}, "iterations must be 1 to 10000000, not 0"),
-        ({"iterations": 2.5}, "iterations must be a whole number, not 2.5"),
-        ({"threads": -1}, "threads must be 1 to 1024, not -1"),
-        ({"threads": 10**7}, "threads must be 1 to 1024"),
-        ({"threads": "2"}, "threads must be a whole number, not '2'"),
-        ({"checkpoint_every": 0}, "checkpoint_every must be 1 or more"),
-        ({"time_limit_s": float("nan")}, "time_limit_s must be a number of seconds, 0 or more"),
-        ({"time_limit_s": 10**400}, "time_limit_s must be a number of seconds, 0 or more"),
-        ({"iterations": True}, "iterations must be a whole number, not True"),
-        ({"iterations": np.float64(2)}, "iterations must be a whole number"),
-        ({"iterations": np.int64(0)}, "iterations must be 1 to 10000000, not 0"),
-        ({"checkpoint_every": None}, "checkpoint_every must be a whole number, not None"),
-        ({"time_limit_s": "x"}, "time_limit_s must be a number of seconds, not 'x'"),
-        ({"warm_start": 5}, "warm_start must be a policy or the path of one, not 5"),
+        ({"iterations": 0}, "iterations: expected 1 to 10000000, got 0"),
+        ({"iterations": 2.5}, "iterations: expected a whole number, got 2.5"),
+        ({"threads": -1}, "threads: expected 1 to 1024, got -1"),
+        ({"threads": 10**7}, "threads: expected 1 to 1024"),
+        ({"threads": "2"}, "threads: expected a whole number, got '2'"),
+        ({"checkpoint_every": 0}, "checkpoint_every: expected 1 or more"),
+        ({"time_limit_s": float("nan")}, "time_limit_s: expected a number of seconds, 0 or more"),
+        ({"time_limit_s": 10**400}, "time_limit_s: expected a number of seconds, 0 or more"),
+        ({"iterations": True}, "iterations: expected a whole number, got True"),
+        ({"iterations": np.float64(2)}, "iterations: expected a whole number"),
+        ({"iterations": np.int64(0)}, "iterations: expected 1 to 10000000, got 0"),
+        ({"checkpoint_every": None}, "checkpoint_every: expected a whole number, got None"),
+        ({"time_limit_s": "x"}, "time_limit_s: expected a number of seconds, got 'x'"),
+        ({"warm_start": 5}, "warm_start: expected a policy or the path of one, got 5"),
     ],
 )
 def test_train_rejects_invalid_arguments(arguments, words):
@@ -42,8 +42,8 @@ def test_train_rejects_invalid_arguments(arguments, words):
 @pytest.mark.parametrize(
     ("policy", "arguments", "words"),
     [
-        ("somewhere", {"scenarios": 0}, "scenarios must be 1 to 10000000"),
-        (None, {}, "policy must be a policy or the path"),
+        ("somewhere", {"scenarios": 0}, "scenarios: expected 1 to 10000000"),
+        (None, {}, "policy: expected a policy or the path"),
     ],
 )
 def test_simulate_rejects_invalid_arguments(policy, arguments, words):

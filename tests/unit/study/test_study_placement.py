@@ -152,7 +152,7 @@ def test_missing_mpi4py_is_reported_before_missing_launcher(monkeypatch, environ
 
 @pytest.mark.parametrize("workers", [0, -1, True, 1.5, "2"])
 def test_numbers_of_workers_are_checked_as_other_arguments(workers):
-    with pytest.raises((TypeError, ValueError), match=f"^num_workers must be .* not {workers!r}$"):
+    with pytest.raises((TypeError, ValueError), match=f"^num_workers: expected .* got {workers!r}$"):
         WorldRequest("auto", workers)
 
 
