@@ -45,7 +45,9 @@ def run(folder, program):
 def test_old_build_is_named_with_its_remedy(clone, program):
     done = run(clone, program)
     assert done.returncode == 1
-    assert "(cobre._native) was built from other sources than the Python files next to it: build it again" in done.stderr
+    assert (
+        "(cobre._native) was built from other sources than the Python files next to it: build it again" in done.stderr
+    )
     assert "Traceback" not in done.stderr or program == TRAIN
 
 
