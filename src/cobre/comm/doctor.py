@@ -27,7 +27,7 @@ from cobre.comm.machine import (
     LOOPBACK,
     BackendStatus,
     Diagnosis,
-    Finding,
+    MachineFact,
     MpiLibrary,
     describe_mpi,
     find_mpi,
@@ -192,13 +192,13 @@ def diagnose() -> Diagnosis:
     )
 
 
-def selected_backend() -> Finding:
+def selected_backend() -> MachineFact:
     """Report the backend that `create_communicator()` would choose in this environment."""
     try:
         config, reason = select_backend(None, os.environ)
     except BackendError as error:
-        return Finding("none", first_line(error), f"set {BACKEND_VARIABLE}, or correct the variables named above")
-    return Finding(str(config.kind), f"{reason}; {BACKEND_VARIABLE} overrides this")
+        return MachineFact("none", first_line(error), f"set {BACKEND_VARIABLE}, or correct the variables named above")
+    return MachineFact(str(config.kind), f"{reason}; {BACKEND_VARIABLE} overrides this")
 
 
 # Formats a diagnosis as text of 80 columns, or as JSON.
@@ -236,7 +236,7 @@ def _status(status: BackendStatus) -> Iterator[str]:
     yield from _advice(status.advice)
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: MachineFact) -> Iterator[str]:
     yield from _entry(finding.name, finding.text)
     yield from _advice(finding.advice)
 

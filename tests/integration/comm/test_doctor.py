@@ -19,7 +19,7 @@ from cobre.comm.doctor import as_json, as_text, check_mpi, diagnose, try_launche
 from cobre.comm.machine import (
     BackendStatus,
     Diagnosis,
-    Finding,
+    MachineFact,
     MpiLibrary,
     _shared_memory,
     describe_mpi,
@@ -74,7 +74,7 @@ def test_json_output_and_exit_code_reflect_health():
 
 def test_missing_shm_is_unhealthy():
     statuses = [BackendStatus("local", True, ""), BackendStatus("shm", False, "no space", "make some")]
-    sick = Diagnosis(statuses, Finding("local", "because"), {})
+    sick = Diagnosis(statuses, MachineFact("local", "because"), {})
     assert not sick.is_healthy
     assert json.loads(as_json(sick))["healthy"] is False
     assert "  shm          not usable: no space\n               -> make some" in as_text(sick)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cobre.comm import cores
-from cobre.comm.config import SHM_RENDEZVOUS
+from cobre.comm.config import RENDEZVOUS_KINDS
 from cobre.comm.testing.case import Depth, Params, needs_two_ranks
 from cobre.comm.testing.inputs import MIB, combinations
 from fault_plans.plan import (
@@ -31,7 +31,7 @@ LISTENERS = Path("/proc/net/unix")
 
 
 def _rendezvous_grid(size: int, _depth: Depth) -> Sequence[Params]:
-    return combinations(rendezvous=SHM_RENDEZVOUS) if size > 1 else ()
+    return combinations(rendezvous=RENDEZVOUS_KINDS) if size > 1 else ()
 
 
 def _is_joining(ranks: Ranks) -> bool:

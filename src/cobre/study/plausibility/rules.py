@@ -7,7 +7,17 @@ import numpy as np
 from cobre.core.arrays import HM3_PER_M3S_HOUR, Flags, Floats, Indices
 from cobre.core.case import Case
 from cobre.core.entities import DeficitSegment
-from cobre.core.file_names import CONSTRAINTS_FILE
+from cobre.core.file_names import (
+    BUSES_FILE,
+    CONSTRAINTS_FILE,
+    CONTRACTS_FILE,
+    HYDROS_FILE,
+    LINES_FILE,
+    PENALTIES_FILE,
+    SOURCES_FILE,
+    STATIONS_FILE,
+    THERMALS_FILE,
+)
 from cobre.core.stage_data import ResolvedStudy
 from cobre.io.findings import (
     Code,
@@ -24,7 +34,6 @@ from cobre.io.findings import (
     subject_text,
     warning_code,
 )
-from cobre.io.input_files import entities
 from cobre.io.input_files.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.problem.problem import stage_plans
@@ -222,7 +231,7 @@ def minima_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
             worst = int(np.argmax(minima - load - lines))
             facts = {"value": minima[worst], "load": load[worst], "lines": lines[worst]}
             facts |= {"largest": _largest_minimum(case, expected, position, worst), **_where(expected, worst, count)}
-            findings.add(MINIMA_ABOVE_LOAD, entities.THERMALS, named("bus", bus), "generation.min_mw", **facts)
+            findings.add(MINIMA_ABOVE_LOAD, THERMALS_FILE, named("bus", bus), "generation.min_mw", **facts)
 
 
 def _largest_minimum(case: Case, expected: Expected, bus: int, stage: int) -> str:
@@ -261,10 +270,10 @@ def deficit_above_plants(case: Case, expected: Expected, findings: Findings) -> 
     dearest = int(np.argmax(cost))
     word = subject_text(named("thermal", case.system.thermals[dearest]))
     groups: list[tuple[str, Subject, str, Sequence[DeficitSegment]]] = [
-        (entities.PENALTIES_FILE, (), "bus.deficit_segments", case.penalties.bus.deficit_segments)
+        (PENALTIES_FILE, (), "bus.deficit_segments", case.penalties.bus.deficit_segments)
     ]
     groups += [
-        (entities.BUSES, named("bus", bus), "deficit_segments", bus.deficit_segments)
+        (BUSES_FILE, named("bus", bus), "deficit_segments", bus.deficit_segments)
         for bus in case.system.buses
         if bus.deficit_segments is not None
     ]
@@ -287,7 +296,7 @@ def minimum_generation_above_plants(case: Case, expected: Expected, findings: Fi
     has_limit = np.array([hydro.generation.min_generation_mw > 0 for hydro in case.system.hydros], bool)
     for at in np.flatnonzero(has_limit & (cost <= dearest)).tolist():
         subject, field = named("hydro", case.system.hydros[at]), "hydro.generation_violation_below_cost"
-        findings.add(VIOLATION_BELOW_PLANTS, entities.PENALTIES_FILE, subject, field, value=cost[at], cost=dearest)
+        findings.add(VIOLATION_BELOW_PLANTS, PENALTIES_FILE, subject, field, value=cost[at], cost=dearest)
 
 
 def _thermal_costs(expected: Expected) -> Floats:
@@ -314,7 +323,7 @@ def range_of_prices(case: Case, expected: Expected, findings: Findings) -> None:
             "dear": dear,
             "value": highest / lowest,
         }
-        findings.add(RANGE_OF_COSTS, entities.PENALTIES_FILE, (), "", **facts)
+        findings.add(RANGE_OF_COSTS, PENALTIES_FILE, (), "", **facts)
 
 
 def _price_text(amount: float) -> str:
@@ -358,9 +367,9 @@ def capacities_of_plants(case: Case, expected: Expected, findings: Findings) -> 
     thermal = _largest([stage.thermal.max_mw for stage in study_stages])
     source = np.array([stage.source.available_mw for stage in study_stages]).max(axis=0)
     classes: tuple[tuple[str, str, str, Sequence[Named], Floats, float], ...] = (
-        (entities.HYDROS, "hydro", "generation.max_generation_mw", system.hydros, hydro, LARGEST_PLANT_MW),
-        (entities.THERMALS, "thermal", "generation.max_mw", system.thermals, thermal, LARGEST_PLANT_MW),
-        (entities.SOURCES, "non-controllable source", "max_generation_mw", sources, source, np.inf),
+        (HYDROS_FILE, "hydro", "generation.max_generation_mw", system.hydros, hydro, LARGEST_PLANT_MW),
+        (THERMALS_FILE, "thermal", "generation.max_mw", system.thermals, thermal, LARGEST_PLANT_MW),
+        (SOURCES_FILE, "non-controllable source", "max_generation_mw", sources, source, np.inf),
     )
     load = float(expected.load_mw.sum(axis=1).max(initial=0.0))
     for file, word, field, members, capacity, largest in classes:
@@ -391,7 +400,7 @@ def capacities_of_reservoirs(case: Case, expected: Expected, findings: Findings)
         )
         facts = {"value": storage[position], "comparison": comparison}
         subject = named("hydro", case.system.hydros[position])
-        findings.add(STORAGE_TOO_LARGE, entities.HYDROS, subject, "reservoir.max_storage_hm3", **facts)
+        findings.add(STORAGE_TOO_LARGE, HYDROS_FILE, subject, "reservoir.max_storage_hm3", **facts)
 
 
 SIZE_RULES = (capacities_of_plants, capacities_of_reservoirs)
@@ -442,7 +451,7 @@ def minimum_outflows(case: Case, expected: Expected, findings: Findings) -> None
     for position in np.flatnonzero(is_short):
         facts = {"value": minimum[position], "river": river[position], "stored": stored_m3s[position]}
         subject = named("hydro", case.system.hydros[position])
-        findings.add(OUTFLOW_OUT_OF_REACH, entities.HYDROS, subject, "outflow.min_outflow_m3s", **facts)
+        findings.add(OUTFLOW_OUT_OF_REACH, HYDROS_FILE, subject, "outflow.min_outflow_m3s", **facts)
 
 
 def _mean(expected: Expected, values: Floats) -> Floats:
@@ -474,9 +483,7 @@ def _warn_of_charges(
     for position in np.flatnonzero((minimums > 0.0).any(axis=0)).tolist():
         ids = [expected.stage_id(stage) for stage in np.flatnonzero(minimums[:, position] > 0.0).tolist()]
         facts = {"value": minimums[:, position].max(), "stages": stages(ids), "bounds": bounds}
-        findings.add(
-            MINIMUM_OUT_OF_SERVICE, entities.HYDROS, named("hydro", case.system.hydros[position]), name, **facts
-        )
+        findings.add(MINIMUM_OUT_OF_SERVICE, HYDROS_FILE, named("hydro", case.system.hydros[position]), name, **facts)
 
 
 def minimums_out_of_reach(case: Case, expected: Expected, findings: Findings) -> None:
@@ -542,13 +549,13 @@ def names_used_twice(case: Case, _: Expected, findings: Findings) -> None:
     """Warn of names used twice: results are read by name, and two plants of one name cannot be told apart."""
     system = case.system
     classes: tuple[tuple[str, str, Sequence[Named]], ...] = (
-        (entities.BUSES, "bus", system.buses),
-        (entities.LINES, "line", system.lines),
-        (entities.HYDROS, "hydro", system.hydros),
-        (entities.THERMALS, "thermal", system.thermals),
-        (entities.SOURCES, "non-controllable source", system.non_controllable_sources),
-        (entities.STATIONS, "pumping station", system.pumping_stations),
-        (entities.CONTRACTS, "contract", system.energy_contracts),
+        (BUSES_FILE, "bus", system.buses),
+        (LINES_FILE, "line", system.lines),
+        (HYDROS_FILE, "hydro", system.hydros),
+        (THERMALS_FILE, "thermal", system.thermals),
+        (SOURCES_FILE, "non-controllable source", system.non_controllable_sources),
+        (STATIONS_FILE, "pumping station", system.pumping_stations),
+        (CONTRACTS_FILE, "contract", system.energy_contracts),
     )
     for file, word, members in classes:
         _check_names(file, word, members, findings)
@@ -572,11 +579,11 @@ def plants_that_never_run(case: Case, expected: Expected, findings: Findings) ->
     group = _largest([stage.group.max_generation_mw for stage in study_stages])
     hydro = np.bincount(expected.topology.group_hydro, group, len(system.hydros)).astype(np.float64)
     line = _largest([np.hstack([stage.line.direct_mw, stage.line.reverse_mw]) for stage in study_stages])
-    _warn(entities.THERMALS, "thermal", system.thermals, thermal, IDLE_THERMAL, findings)
+    _warn(THERMALS_FILE, "thermal", system.thermals, thermal, IDLE_THERMAL, findings)
     with_groups = [number for number, plant in enumerate(system.hydros) if plant.generation.max_generation_mw > 0]
     plants = [system.hydros[number] for number in with_groups]
-    _warn(entities.HYDROS, "hydro", plants, hydro[with_groups], IDLE_HYDRO, findings)
-    _warn(entities.LINES, "line", system.lines, line, IDLE_LINE, findings)
+    _warn(HYDROS_FILE, "hydro", plants, hydro[with_groups], IDLE_HYDRO, findings)
+    _warn(LINES_FILE, "line", system.lines, line, IDLE_LINE, findings)
 
 
 def _largest(limits: Sequence[Floats]) -> Floats:
