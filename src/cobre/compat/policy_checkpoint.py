@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from cobre.compat.stored_results import instant
-from cobre.core.file_names import CONVERGENCE, CONVERGENCE_FILE, POLICY_FILE, TRAINING
+from cobre.core.file_names import CONVERGENCE, CONVERGENCE_FILE, MANIFEST_FILE, POLICY_FILE, TRAINING
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids, kind_of
 from cobre.errors import ValidationError
-from cobre.io.output import read_results
+from cobre.io.output.results import StoredRows, read_results
 from cobre.io.policies.cobre_python_policy import NO_DATE, STATE_KINDS, iso_date
 from cobre.io.policies.policy_file import (
     VERSION,
@@ -251,10 +251,13 @@ def from_elsewhere(stage: StageCuts) -> int:
 
 
 def _bounds(run: Path) -> list[float]:
-    """Return lower bounds by iteration; empty if the run is missing."""
-    if not (run / TRAINING / CONVERGENCE_FILE).exists():
+    """Return lower bounds by iteration; empty if the run is missing. Runs of cobre-python have no manifest."""
+    file = run / TRAINING / CONVERGENCE_FILE
+    if not file.exists():
         return []
-    bounds: list[float] = read_results(run / TRAINING, [CONVERGENCE])[CONVERGENCE]["lower_bound"].to_pylist()
+    is_checked = (run / TRAINING / MANIFEST_FILE).exists()
+    table = read_results(run / TRAINING, [CONVERGENCE])[CONVERGENCE] if is_checked else StoredRows(file).whole()
+    bounds: list[float] = table["lower_bound"].to_pylist()
     return bounds
 
 

@@ -156,7 +156,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
         },
         "convergence": {
             "achieved": has_converged,
-            "final_gap_percent": 100.0 * finished["gap"],
+            "final_gap_percent": table["gap_percent"][-1].as_py(),
             "termination_reason": finished["stop_kind"],
             "reason": finished["stop_reason"],
         },
