@@ -243,7 +243,7 @@ PyObject* raise_failure(const GuardedMethod* method, PyObject* endpoint, const n
     return nullptr;
 }
 
-// The endpoint's guard, borrowed; null if this is no endpoint, or one whose constructor has not come that far.
+// The endpoint's guard, borrowed; null if this is not an endpoint, or one whose constructor has not come that far.
 PyObject* guard_of(const GuardedMethod* method, PyObject* endpoint) {
     if (!PyObject_TypeCheck(endpoint, method->owner)) return nullptr;
     PyObject* guard = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(endpoint) + method->offset);

@@ -30,7 +30,7 @@ struct CurrentCall {
     std::string_view label;
 };
 
-// Where a transport reads the present call: the communicator numbers calls, the transport moves their data.
+// Where a transport reads the current call: the communicator numbers calls, the transport moves their data.
 class CallSource {
 public:
     virtual CurrentCall current_call() const = 0;

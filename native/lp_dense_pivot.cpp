@@ -29,7 +29,7 @@ void DenseDualSimplex::list_candidates(double sign) {
     candidates_.clear();
     const auto consider = [&](Int index, double pivot, double dual, bool may_rise, bool may_fall) {
         const double gain = sign * pivot;
-        if (!(std::abs(gain) >= kSmallestDensePivot)) return;  // a NaN is no pivot either
+        if (!(std::abs(gain) >= kSmallestDensePivot)) return;  // nor may a NaN be a pivot
         if (gain > 0.0 ? !may_rise : !may_fall) return;
         const double cost = gain > 0.0 ? dual : -dual, size = std::abs(gain);
         const double ratio = std::max(0.0, cost) / size;

@@ -75,7 +75,7 @@ public:
     // Start from slacks, and take no small pivots until the next start. False where that makes no difference.
     virtual bool start_carefully() { return false; }
 
-    // Optimise for these bounds, from the present basis.
+    // Optimise for these bounds, from the current basis.
     virtual SimplexStatus optimise(const Bounds& bounds) = 0;
     // After `optimise`, when the duals do not prove the optimum: correct reduced costs of the wrong sign. False when
     // that is not possible, or nothing changed.

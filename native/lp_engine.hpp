@@ -37,7 +37,7 @@ public:
 
     // Solve all chains, or those that this process takes from a shared counter; throws the LpFailure of the first chain
     // that failed. new_cuts: makes the cut of a trial point when its last chain is solved; null: no cuts are wanted.
-    // ask: called at least every 100 ms, between solves and inside of them; what it throws ends the call.
+    // ask: called at least every 100 ms, between solves and inside them; what it throws ends the call.
     SolveCounts solve_chains(const StageModel& stage, const CutView& cuts, const ChainBatch& batch,
                              const Results& results, const StopSignal::Ask& ask, WorkCounter* shared_counter = nullptr,
                              CutTarget* new_cuts = nullptr);

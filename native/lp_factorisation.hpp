@@ -20,7 +20,7 @@
 
 namespace cobre::lp {
 
-// The basic columns of the matrix that are no slacks, one after the other.
+// The basic columns of the matrix that are not slacks, one after the other.
 struct BasisColumns {
     std::vector<Int> start{0}, row;
     std::vector<double> value;

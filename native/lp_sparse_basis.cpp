@@ -224,7 +224,7 @@ void SparseDualSimplex::resize_vectors() {
     pivot_row_.resize(static_cast<size_t>(columns_));
 }
 
-// Factorise the present basis from its columns. Slots are pivot rows, so that slacks keep their own.
+// Factorise the current basis from its columns. Slots are pivot rows, so that slacks keep their own.
 bool SparseDualSimplex::factorise() {
     ++counts_.refactorisations;
     resize_vectors();

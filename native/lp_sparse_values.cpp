@@ -1,4 +1,4 @@
-// Bounds, primal values and reduced costs of the present basis, computed from scratch.
+// Bounds, primal values and reduced costs of the current basis, computed from scratch.
 #include <algorithm>
 #include <cmath>
 

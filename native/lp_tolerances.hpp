@@ -91,8 +91,7 @@ constexpr Int kManyFamilies = 600;         // of planes: pricing prefers short r
 constexpr Int kFewPairs = 64;              // of planes and generation: with fewer an LP is not rewritten
 constexpr int kExponentOfLargeCosts = 26;  // of two: the largest cost for HiGHS if small ones must count
 
-// Limits of loops: counts, never seconds, which differ from run to run
-// -------------------------------------------------
+// Limits of loops: counts, never seconds, which differ from run to run ---------------------------------------------
 
 // Pivots of a solve: a base, plus a number for each row and column. Only a cycle needs more.
 constexpr int64_t kLeastPivotLimit = 200, kPivotsPerLine = 10;

@@ -24,7 +24,7 @@ bool import_numpy();
 bool read_plain(PyObject* object, bool writable, Buffer& out);
 
 // The buffer of any C-contiguous ndarray; for other dtypes the number is their checksum. Throws a Python error for what
-// is no such array.
+// is not such an array.
 Buffer read_any(PyObject* object);
 
 // A new array, C-contiguous and not filled; only float64, int32, int8 and uint8 are known. Throws a Python error.

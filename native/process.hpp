@@ -40,7 +40,7 @@ uint64_t fork_generation();
 // be started.
 std::thread start_thread(std::function<void()> body);
 
-// Count how often a signal arrives, from now until another handler is installed; the present one runs as before. Python
+// Count how often a signal arrives, from now until another handler is installed; the current one runs as before. Python
 // runs its own handler later, and once for all arrivals since the last run: the second Ctrl-C would be lost.
 void count_signal(int number);
 // How often it has arrived since the last look.

@@ -181,7 +181,7 @@ void Barrier::check_peers(uint32_t generation, int64_t since_ns, int64_t limit_n
         if (failures_.has_joined(rank) && failures_.silence_ns(rank, now) > config_.timeout_ns) silent.push_back(rank);
     const bool overdue = limit_ns && now - since_ns > limit_ns;
     if (died.empty() && left.empty() && silent.empty() && !overdue && !has_failed()) return;
-    // Looked at again after the checks above: a rank that left or died after this barrier had opened is no failure of
+    // Looked at again after the checks above: a rank that left or died after this barrier had opened has not failed in
     // it.
     if (is_open_acquire(generation)) return;
     if (!has_failed()) {

@@ -119,9 +119,8 @@ void Collectives::allgatherv(const std::byte* send, std::byte* recv, const Gathe
     const WindowWriter write(*this, CopyTuner::Kind::gather, location ? 0 : layout.total);
     const size_t chunk = chunk_for(layout.max, control_.buffer_bytes);
     const bool one_step = layout.max <= chunk;
-    if (one_step)
-        publish(send, StepRange(layout.bytes[rank_], 0, chunk),
-                write);  // a small payload travels with the first barrier
+    // A small payload travels with the first barrier.
+    if (one_step) publish(send, StepRange(layout.bytes[rank_], 0, chunk), write);
     barrier_.arrive_and_wait(call_hash, gil);
     if (location != 0 && all_receive_in(location)) {
         copy_own(send, recv, layout, StepRange(layout.bytes[rank_], 0, layout.bytes[rank_]));

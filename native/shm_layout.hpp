@@ -69,7 +69,7 @@ struct alignas(kLine) FailureRecord {
 
 enum class RankState : uint32_t { absent, joined, broken, closed };
 
-// A rank's present call: compared by hash, shown in messages. Others read it while it changes, so all of it is atomic.
+// A rank's current call: compared by hash, shown in messages. Others read it while it changes, so all of it is atomic.
 struct Call {
     std::atomic<uint64_t> sequence;
     std::atomic<uint32_t> operation;

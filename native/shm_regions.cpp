@@ -19,7 +19,7 @@ constexpr size_t kMaxPrefix = 200;  // of the 255 that a name may have
 
 }  // namespace
 
-// A name that only the present call of these ranks can have.
+// A name that only the current call of these ranks can have.
 std::string Transport::derived_name() const {
     const Header& header = *barrier_->control().header;
     uint64_t hash = mix(mix(calls_.current_call().sequence, header.nonce[0]), header.nonce[1]);

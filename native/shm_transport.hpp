@@ -44,7 +44,7 @@ public:
     // the others: `wait_for_all` must follow, once it is known that all have got this far. A rank that dies before that
     // has no slot, and no rank would notice.
     Transport(Segment& segment, TransportConfig config, const CallSource& calls, OnWait on_wait);
-    // A second transport between the ranks of `parent`, created inside its present call, which notices ranks that die.
+    // A second transport between the ranks of `parent`, created inside its current call, which notices ranks that die.
     Transport(Transport& parent, const CallSource& calls, OnWait on_wait);
     ~Transport();
 
@@ -63,7 +63,7 @@ public:
     // Throws std::system_error on every rank when any of them could not.
     std::shared_ptr<Region> create_region(size_t bytes, uint32_t dtype);
 
-    // The present call consists of several collectives of this transport: describe it as a whole.
+    // The current call consists of several collectives of this transport: describe it as a whole.
     void describe_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t parameter, uint64_t counts_hash);
     // Whether the timeout of one operation holds for the collectives that follow.
     void enforce_operation_timeout(bool limited);

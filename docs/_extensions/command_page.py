@@ -13,7 +13,7 @@ PLAIN_MEANINGS = {
     ExitCode.SUCCESS: "all is well",
     ExitCode.UNEXPECTED: "not foreseen; of `cobre compare`: the runs differ; of `cobre doctor`: not healthy",
     ExitCode.USAGE: "a wrong command line",
-    ExitCode.INVALID_CASE: "the case has errors, or is no case",
+    ExitCode.INVALID_CASE: "the case has errors, or is not a case",
 }
 INTRODUCTION = """\
 # The command `cobre`

@@ -150,7 +150,7 @@ REDUCTION_NAMES: list[str]
 FAILURE_NAMES: list[str]
 
 def count_signal(number: int) -> None:
-    """Count how often a signal arrives, until another handler is installed; the present one runs as before."""
+    """Count how often a signal arrives, until another handler is installed; the current one runs as before."""
 
 def take_signal_count(number: int) -> int:
     """Return how often a counted signal has arrived since the last call."""

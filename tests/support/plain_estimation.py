@@ -29,7 +29,7 @@ class PlainFit:
         self.lower_orders([max_order] * MONTHS)
 
     def lower_orders(self, limits):
-        """Lower the order of a season as long as some past inflow would lower the present one."""
+        """Lower the order of a season as long as some past inflow would lower the current one."""
         while failing := [season for season in range(MONTHS) if min(self.responses(season), default=0.0) < 0.0]:
             for season in failing:
                 limits[season] -= 1

@@ -270,7 +270,7 @@ class HighspySolver(LpSolver):
 
 
 def _moves(program: StageProgram) -> tuple[NDArray[np.int32], Floats]:
-    """Return rows whose right sides change, and their coefficients of incoming storage, inflow and load."""
+    """Return rows whose right-hand sides change, and their coefficients of incoming storage, inflow and load."""
     buses = int(program.load_bus.max(initial=-1)) + 1
     moves = np.zeros((len(program.row_lower), 2 * program.num_hydros + buses))
     np.add.at(moves, (program.input_row, program.input_index), program.input_value)

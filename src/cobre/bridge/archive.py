@@ -17,7 +17,7 @@ from cobre.bridge.environment import DeckNotConvertedError
 CASE_INDEX = "caso.dat"  # names the other files of a deck, in both models
 MAX_UNPACKED_BYTES = 2 << 30  # an official deck is about 30 MB, with all results about 700 MB
 MAX_ENTRIES = 20_000
-MAX_DEPTH = 2  # archives inside of an archive
+MAX_DEPTH = 2  # archives inside an archive
 _ENCRYPTED = 0x1
 
 
@@ -50,7 +50,7 @@ def unpacked_deck(deck: Path) -> Iterator[Path]:
 
 
 def deck_folders(root: Path) -> list[Path]:
-    """Return the folder itself if it holds a deck, else those below it that do; results below a deck are no deck."""
+    """Return the folder itself if it holds a deck, else those below it that do; results below a deck are not a deck."""
     folders = sorted({path.parent for path in root.rglob("*") if path.name.lower() == CASE_INDEX and path.is_file()})
     return [folder for folder in folders if not any(other in folder.parents for other in folders)]
 
@@ -111,7 +111,7 @@ def _unpack(archive: Path, target: Path, named_path: Path, depth: int) -> None:
 def _check_entries(named_path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
     if len(entries) > MAX_ENTRIES or sum(entry.file_size for entry in entries) > MAX_UNPACKED_BYTES:
         raise DeckNotConvertedError(
-            f"{named_path}: more than {MAX_ENTRIES} files or {MAX_UNPACKED_BYTES >> 30} GB: this is no deck"
+            f"{named_path}: more than {MAX_ENTRIES} files or {MAX_UNPACKED_BYTES >> 30} GB: this is not a deck"
         )
     for entry in entries:
         parts = PurePosixPath(entry.filename.replace("\\", "/")).parts

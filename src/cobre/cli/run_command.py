@@ -43,7 +43,7 @@ _display_options = combine_options(
     click.option("--plain", is_flag=True, help="Print one line per iteration, also on a terminal."),
     click.option("--quiet", "-q", is_flag=True, help="Print only warnings and errors."),
     click.option("--no-report", is_flag=True, help="Do not write report.html."),
-    click.option("--no-cache", is_flag=True, help="Do not use the cache of prepared cases."),
+    click.option("--no-cache", is_flag=True, help="Do not use the prepared-case cache."),
     click.option("--json", "as_json", is_flag=True, help="Print a JSON object, and nothing else, to standard output."),
 )
 

@@ -92,7 +92,7 @@ def _steps(view: RunView, width: int, now: float) -> RenderableType:
 
 
 def _progress(view: RunView, room: int, now: float) -> Iterator[Text]:
-    """Show the progress of the present iteration, once it has taken a second; at first the estimate.
+    """Show the progress of the current iteration, once it has taken a second; at first the estimate.
 
     room: columns of a line. If the line is too long, the number of LPs is left out, not the time left.
     """

@@ -102,7 +102,7 @@ class Endpoint(ABC):
             self._close()
 
     def abort(self, reason: str) -> None:
-        """Give up: the present or next call of every other rank raises `AbortedError` with the reason.
+        """Give up: the current or next call of every other rank raises `AbortedError` with the reason.
 
         On mpi, ends the whole job.
         """

@@ -2,7 +2,7 @@
 
 There are two families. `BackendError`: no communicator could be created. `CommError`: a call on one failed.
 
-Five subclasses of `CommError` cover everything; finer causes are their subclasses:
+Every error of a call is one of these, or a subclass of one:
 
 - `InvalidBufferSizeError`, `InvalidRootError`: a bad argument. Nothing was sent, and the communicator stays usable.
 - `AllocationFailedError`: not enough memory for a region, on every rank alike. The communicator stays usable.

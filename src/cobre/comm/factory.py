@@ -175,7 +175,7 @@ def borrowed(comm: object) -> Iterator[Backend]:
     comm: a communicator of `cobre.comm`, used as it is; or an `mpi4py.MPI.Intracomm`, which is duplicated for the
     duration of the block, a collective of its ranks. Raises TypeError for anything else.
 
-    An exception that leaves the block reaches the other ranks (`Communicator.give_up`): their present or next call
+    An exception that leaves the block reaches the other ranks (`Communicator.give_up`): their current or next call
     raises `AbortedError`. On mpi, they raise it in `check_failures`; a rank that waits in a collective cannot be
     told, and the job ends.
     """

@@ -136,7 +136,7 @@ def match_entities(
     """Match the entities of both studies: those of A in their order, then those that only B has.
 
     Entities match if they have the same id and name, or else the same name, if it is unique in each study. An id
-    that belongs to another name in the other study is no match.
+    that belongs to another name in the other study does not match.
     """
     names_a = {id_: a.study.entity_name(kind, id_) for id_ in ids_a}
     names_b = {id_: b.study.entity_name(kind, id_) for id_ in ids_b}

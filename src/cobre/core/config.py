@@ -230,7 +230,7 @@ class CutSelectionConfig:
 
     selection: method of choosing cuts; null: all are used.
     max_active_per_stage: largest number of active cuts per stage; in format 0.19 of those that this run made, and not
-    in the first stage. Cuts of the present iteration stay, also with 0.
+    in the first stage. Cuts of the current iteration stay, also with 0.
     state_window: number of latest iterations whose visited states choose cuts; null: all iterations.
     row_activity_tolerance: no effect here, with a warning.
     """

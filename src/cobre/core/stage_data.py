@@ -225,7 +225,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class StateSlot:
-    """An entry of the state that is known ahead, for the stage `distance` stages after the present one.
+    """An entry of the state that is known ahead, for the stage `distance` stages after the current one.
 
     kind: COMMITMENT of a thermal plant, MW, or water IN_TRANSIT to a hydro plant, hm3. entity: its index in canonical
     order.

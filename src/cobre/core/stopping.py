@@ -34,7 +34,7 @@ from cobre.text import counted, money
 class StopKind(StrEnum):
     """Cause of the end of a run.
 
-    The first six are the rules of config.json; `OTHER_RULE` is a stopping rule from outside the package.
+    Those up to `UPPER_BOUND` are rules of config.json; `OTHER_RULE` is a stopping rule from outside the package.
     """
 
     ITERATION_LIMIT = "iteration_limit"

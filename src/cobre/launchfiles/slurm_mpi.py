@@ -8,7 +8,7 @@ import sys
 from cobre.comm.machine import LOAD_LIMIT_S, run_limited
 
 UNKNOWN_LIBRARY = 2
-# Without initialising MPI: the batch script itself is no rank.
+# Without initialising MPI: the batch script itself is not a rank.
 SHOW_LIBRARY = "import mpi4py; mpi4py.rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
 # By a part of the library's name, in lower case; the first that matches decides.
 MPI_TYPES = {"open mpi": "pmix", "cray": "cray_shasta"}

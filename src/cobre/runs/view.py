@@ -287,7 +287,7 @@ class RunView:
 
     @property
     def progress_in_words(self) -> str:
-        """How far the present iteration is: `iteration 3: backward pass, stage 14; 1,200 of 4,800 LPs (25 %)`."""
+        """How far the current iteration is: `iteration 3: backward pass, stage 14; 1,200 of 4,800 LPs (25 %)`."""
         return self._progress_in_words("; {done:,.0f} of {total:,.0f} LPs ({percent:.0f} %)")
 
     @property

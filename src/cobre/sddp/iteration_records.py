@@ -85,7 +85,7 @@ NEEDED = frozenset({"path costs", "cuts", "trial states"})
 
 
 class IterationMeter:
-    """Wall time, solves and exchanged bytes of the present iteration.
+    """Wall time, solves and exchanged bytes of the current iteration.
 
     solves: statistics of this rank's solver. seconds: wall seconds of this rank by phase. work: seconds of each stretch
     of work between two exchanges, in order. traffic_bytes: by purpose, what all ranks together exchanged, each byte

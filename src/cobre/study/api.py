@@ -133,7 +133,7 @@ def simulate(
     risk_measure: the object with which the policy was trained; without it, a warning says that the problem differs.
     sampler: a custom object that draws the scenarios, see `cobre.Sampler`.
 
-    Raises PolicyIncompatibleError for a policy of another system, PolicyFileError for a file that is no policy, and
+    Raises PolicyIncompatibleError for a policy of another system, PolicyFileError for a file that is not a policy, and
     InvalidCaseError, StageFailedError, BackendError and WorkerError as `train` does.
 
     >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy

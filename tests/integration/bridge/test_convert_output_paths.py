@@ -61,7 +61,7 @@ FRESH = ["config.json", "stages.json", "system", "system/buses.json"]
 
 def test_new_case_appears_atomically(bridge, deck, tmp_path):
     done = convert(bridge, deck, tmp_path / "case")
-    assert done.returncode == 3, "it is no valid case, which the check after the conversion says"
+    assert done.returncode == 3, "it is not a valid case, which the check after the conversion says"
     assert content(tmp_path / "case") == FRESH
     assert content(tmp_path) == ["case", *(f"case/{name}" for name in FRESH), "deck", "deck/caso.dat"]
 

@@ -164,5 +164,5 @@ def test_damaged_archive_is_rejected(tmp_path):
 def test_too_large_archive_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "MAX_UNPACKED_BYTES", 100)
     deck = write_archive(tmp_path / "deck.zip", **{"caso.dat": " " * 101})
-    with pytest.raises(DeckNotConvertedError, match="this is no deck"), unpacked_deck(deck):
+    with pytest.raises(DeckNotConvertedError, match="this is not a deck"), unpacked_deck(deck):
         pass

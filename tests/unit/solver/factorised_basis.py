@@ -9,7 +9,7 @@ class Basis:
     """A basis as a dense matrix, by slots, and factorised. The slack of row i is -e_i."""
 
     def __init__(self, matrix: np.ndarray, slack_is_basic: np.ndarray) -> None:
-        """`matrix`: the basic columns that are no slacks."""
+        """`matrix`: the basic columns that are not slacks."""
         rows, self.factorisation = len(matrix), LpFactorisation()
         row, start = [np.flatnonzero(column) for column in matrix.T], [0]
         for index in row:

@@ -14,10 +14,10 @@ EMPTY = np.zeros(0, np.int32)
 class Shape:
     """The shape of a random program.
 
-    degenerate: many equal costs and right sides. spread: decades between the largest and the smallest coefficient.
+    degenerate: many equal costs and right-hand sides. spread: decades between the largest and the smallest coefficient.
     inequalities: share of rows with one bound. boxed: share of columns between two bounds. tiers: cheaper slack columns
     of each row and side that end after a while, as tiers of a deficit do. free: columns without bounds. cost_decades:
-    between the largest and the smallest cost of a column. size: of right sides, which ranges of boxed columns follow.
+    between the largest and the smallest cost of a column. size: of right-hand sides; ranges of boxed columns follow.
     """
 
     rows: int = 30
@@ -34,7 +34,7 @@ class Shape:
 
 
 def random_program(shape: Shape, seed: int) -> StageProgram:
-    """Return a program whose rows have expensive slack columns on both sides, so that every right side is feasible."""
+    """Return a program that is feasible for every right-hand side: its rows have expensive slacks on both sides."""
     random = np.random.default_rng(seed)
     rows, inner, slacks = shape.rows, shape.columns, 2 * shape.rows * (1 + shape.tiers)
     matrix = np.zeros((rows, inner + slacks + 1))

@@ -70,7 +70,7 @@ def test_hardly_any_solve_needs_the_library(name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_gradients_are_slopes_of_the_cost(seed: int) -> None:
-    """The duals bound the cost of every other right side from below."""
+    """The duals bound the cost of every other right-hand side from below."""
     shape = SHAPES["ordinary"]
     program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
     cuts = random_cuts(CUTS, shape.states, seed)

@@ -240,7 +240,7 @@ def serve_launcher(signal_mask: set[int]) -> None:
 
 
 def _load(modules: Sequence[str]) -> None:
-    """Import what ranks need. A module that cannot be imported is no error here: the rank that needs it will raise."""
+    """Import what ranks need. A module that cannot be imported is not an error here: the rank will raise."""
     for module in modules:
         with contextlib.suppress(Exception):
             importlib.import_module(module)

@@ -128,7 +128,7 @@ MESSAGE_VARIABLE = "COBRE_LAUNCH_MESSAGES"
 def send_to_parent(line: str) -> None:
     """Send a line to the `on_message` of the `launch.run` that started this rank; does nothing if there is none.
 
-    Blocks while the pipe is full. A parent that has died is no error here: this process ends with it. Raises
+    Blocks while the pipe is full. A parent that has died is not an error here: this process ends with it. Raises
     `ValueError` for a line with a newline in it.
     """
     descriptor = os.environ.get(MESSAGE_VARIABLE)

@@ -1,6 +1,6 @@
 """Payloads that parent and ranks exchange through anonymous files: a task in one direction, its result in the other.
 
-This is the only place where anything is pickled. Unpickling runs the sender's code. It is safe here for
+The only place in `cobre.comm` where anything is pickled. Unpickling runs the sender's code. It is safe here for
 one reason: the files have no name, and only our own children inherit their descriptors; no other user and no network
 can reach them. Files rather than pipes: a result of any size never blocks the rank, and the parent reads it after the
 rank has ended.

@@ -34,7 +34,7 @@ Environment = dict[str, str]
 
 
 def check_size(backend: str, size: object) -> int:
-    """Return the number of ranks as an int; raise `InitializationFailedError` if it is no integer in range."""
+    """Return the number of ranks as an int; raise `InitializationFailedError` if it is not an integer in range."""
     try:
         ranks = operator.index(size)  # type: ignore[arg-type]  # raises TypeError if it is not an integer
     except TypeError:

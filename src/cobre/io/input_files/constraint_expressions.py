@@ -256,7 +256,7 @@ MAX_ID = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ParsedConstraint:
-    """`left relation right`; without a relation there is no right side. Variables are all on the left."""
+    """`left relation right`; without a relation there is no right-hand side. Variables are all on the left."""
 
     left: LinearForm
     relation: Relation | None

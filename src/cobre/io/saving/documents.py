@@ -139,7 +139,7 @@ def expression_text(constraint: GenericConstraint) -> str:
 
 
 def _zero_side(terms: Sequence[Term]) -> str:
-    """Return a right side without constants: 0 times a variable of the left side."""
+    """Return a right-hand side without constants: 0 times a variable of the left side."""
     _, factors = _term(terms[0])
     return " * ".join(["0", *factors[1:]])
 

@@ -1,4 +1,4 @@
-"""When an LP cannot be solved: what it means in words of hydro planning, and files to look at it with other tools."""
+"""Stage LPs that cannot be solved: a message in terms of hydro planning, and files for other tools."""
 
 import tempfile
 from collections.abc import Iterator

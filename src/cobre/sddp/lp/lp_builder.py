@@ -74,7 +74,7 @@ class LpBuilder:
         self._entries.add(np.asarray(rows, np.int64), np.asarray(columns, np.int64), np.asarray(values, np.float64))
 
     def add_input_terms(self, rows: ArrayLike, inputs: ArrayLike, values: ArrayLike) -> None:
-        """Add value * input to the right side of a row."""
+        """Add value * input to the right-hand side of a row."""
         self._inputs.add(np.asarray(rows, np.int64), np.asarray(inputs, np.int64), np.asarray(values, np.float64))
 
     def columns(self) -> tuple[Floats, Floats, Floats]:

@@ -1,6 +1,6 @@
 """Cut selections: level 1 (or domination), limited-memory level 1, the recent cuts, and a cap on their number.
 
-Most of them compare the values of cuts at visited states. Cuts of the present iteration always stay active. Tolerances
+Most of them compare the values of cuts at visited states. Cuts of the current iteration always stay active. Tolerances
 are scaled costs.
 """
 
@@ -93,7 +93,7 @@ class Capped(CutSelection):
     """Another selection (or none), and then no more than `max_cuts` cuts.
 
     Those that have not been best at any visited state for the longest time are removed first; of these, those that were
-    best the fewest times, and then the oldest. Cuts of the present iteration always stay.
+    best the fewest times, and then the oldest. Cuts of the current iteration always stay.
 
     follows_0_19: all cuts of the first stage stay active; only cuts of this run are counted and removed; a cut that was
     never best is ranked by its iteration.
@@ -149,7 +149,7 @@ def _near_somewhere(cuts: CutsOfStage, states: Floats, tolerance: float) -> Flag
 
 
 def _keep_current_iteration(selected: Flags, created: Ints, iteration: int) -> ByteFlags:
-    """Return flags for the solver: the selected cuts, and every cut of the present iteration."""
+    """Return flags for the solver: the selected cuts, and every cut of the current iteration."""
     flags: ByteFlags = (selected | (created == iteration)).astype(np.uint8)
     return flags
 

@@ -89,7 +89,7 @@ def read_hydro_power(outcome: StageOutcome) -> ColumnsByName:
             "generation_mw": power,
             "generation_mwh": power * plan.hours,
             "spillage_cost": outcome.values(columns.spilled) * (plan.data.hydro.spillage_cost[:, None] * plan.hours),
-            # One more hm3 on the right side of the balance changes the cost by its dual; water is worth what it saves.
+            # The dual is the cost of one more hm3 on the right-hand side of the balance; water is worth what it saves.
             "water_value_per_hm3": 0.0 - outcome.duals(outcome.lp.water.balance),
         },
     )

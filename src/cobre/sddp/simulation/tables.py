@@ -23,7 +23,7 @@ class StageOutcome:
 
     lp: StageLp
     decisions: Floats  # S x (columns + 1)
-    prices: Floats  # S x (rows + 1): $ for one more unit on the right side
+    prices: Floats  # S x (rows + 1): $ for one more unit on the right-hand side
     state: Floats  # S x entries, at the beginning
     inflow: Floats  # S x N, realised
     load: Floats  # S x B, without the factors of blocks

@@ -11,7 +11,8 @@ with few forward passes there must be many of them, and each costs a jump from w
 | backward pass | two chains from the sampled opening, whose basis | `StageBlocks`: from the optimum of the central    |
 |               | the forward path has                             | opening, or the first opening of the first block  |
 | lower bound   | five openings from the first path                | each opening from its basis of the last bound     |
-| simulation    | from scenario 0, which starts cold               | likewise                                          |
+| simulation    | from scenario 0, which starts cold               | from scenario 0, which carries its basis from     |
+|               |                                                  | stage to stage                                    |
 | tree          | forward pass and simulation: cold;               | forward pass: from the stage's first node;        |
 |               | backward pass: from the node's forward basis     | simulation: from scenario 0; backward: likewise   |
 

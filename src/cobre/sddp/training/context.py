@@ -97,9 +97,9 @@ class TrainingState:
             self.visited.forget_last()
 
 
-@dataclass(frozen=True)  # without slots: plans are kept in the instance
+@dataclass(frozen=True)  # without slots: cached properties are stored in the instance
 class TrainingContext:
-    """Fixed part of a training run, with the state that iterations change and the meter of the present one.
+    """Fixed part of a training run, with the state that iterations change and the meter of the current one.
 
     split: the split of the forward passes over ranks. team: the ranks that solve together with this one.
     failure_folder: where an LP is saved that cannot be solved; None: nowhere.
@@ -122,7 +122,7 @@ class TrainingContext:
 
     @cached_property
     def meter(self) -> IterationMeter:
-        """Time, solves and traffic of the present iteration."""
+        """Time, solves and traffic of the current iteration."""
         return IterationMeter(self.comm.size)
 
     @cached_property
@@ -167,7 +167,7 @@ class TrainingContext:
         all_cuts: bool = False,
         node: int | None = None,
     ) -> Batch:
-        """Solve chains of a stage under the present policy, counted in a phase.
+        """Solve chains of a stage under the current policy, counted in a phase.
 
         all_cuts: with inactive cuts as well. node: of a tree, whose cuts the stage has; None: the stage's. Where an LP
         fails, raise `StageFailedError` and save the LP.

@@ -37,7 +37,7 @@ from cobre.sddp.training.tree_iteration import iterate_tree
 from cobre.sddp.upper_bounds.policy_costs import simulated_costs, upper_bounds
 from cobre.solver.batches import SolveStatistics
 
-# Training callbacks, and interruptions from outside, between two iterations or inside of one.
+# Training callbacks, and interruptions from outside, between two iterations or inside one.
 
 
 class Interruption(IntEnum):
@@ -107,7 +107,7 @@ class TrainingHooks:
 
     on_iteration: with the record of each complete iteration. on_checkpoint: after it, with the contents of a
     checkpoint: the state, the whole history, and whether it was the last iteration. poll_interruption: called once an
-    iteration; all ranks act on the answer of any rank. iteration_guard: entered for each iteration; inside of it,
+    iteration; all ranks act on the answer of any rank. iteration_guard: entered for each iteration; inside it,
     `IterationDropped` may be raised.
     """
 
@@ -204,7 +204,7 @@ def iterate(
     state, meter = context.state, context.meter
     meter.restart()
 
-    # Forward pass: the team's paths under the present policy
+    # Forward pass: the team's paths under the current policy
     paths = run_forward(context, iteration)
     slots = pool.reserve_slots(iteration, split.total)
     plans = plan_backward(context, paths, slots, range(problem.num_stages - 1, 0, -1))

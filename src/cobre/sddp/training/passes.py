@@ -20,7 +20,7 @@ from cobre.sddp.training.chains import FirstStageSplit
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases, Batch, Chains, NewCuts, Outputs, PathOutputs, Step
 
-# The forward pass: every path through the stages under the present policy, all paths of a team side by side.
+# The forward pass: every path through the stages under the current policy, all paths of a team side by side.
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Paths:
     positions: list[Ints]  # by stage and path: the sampled realisation among the openings, driest first
     objective: Floats  # stages x paths
     future_cost: Floats
-    drawn: list[Indices] | None = None  # by stage and path: as `drawn_openings`; None if paths are no cost sample
+    drawn: list[Indices] | None = None  # by stage and path: as `drawn_openings`; None if paths are not a cost sample
 
 
 def run_forward(context: TrainingContext, iteration: int) -> Paths:
@@ -125,7 +125,7 @@ def plan_backward(context: TrainingContext, paths: Paths, slots: range, stages: 
 def add_cuts(context: TrainingContext, iteration: int, plan: BackwardStage, paths: Paths) -> Floats | None:
     """Solve a stage at all trial points, and add a cut for each of them to the stage before.
 
-    Returns the costs of the openings that this rank's paths drew, scaled; None if paths are no cost sample.
+    Returns the costs of the openings that this rank's paths drew, scaled; None if paths are not a cost sample.
 
     If all ranks share one memory, the solver writes the cuts, and ranks wait for each other once. Otherwise, and for
     risk measures that depend on more than the order of costs, each rank builds the cuts of its own paths, and ranks

@@ -1,4 +1,4 @@
-"""The cost of the present policy by the trial points of an iteration.
+"""The cost of the current policy by the trial points of an iteration.
 
 Their values from the backward pass are compared with those of the cuts that the forward pass followed.
 
@@ -41,7 +41,7 @@ class BackwardCosts:
     """Costs of the backward pass, scaled. slots: those of the new cuts.
 
     first: by opening of the first stage. drawn: by later stage and own path, the cost of the opening that the path
-    drew; None if paths are no cost sample.
+    drew; None if paths are not a cost sample.
     """
 
     iteration: int
@@ -92,7 +92,7 @@ def _cost_sample(context: TrainingContext, table: Floats) -> CostSample | None:
 
 
 def _policy_costs(context: TrainingContext, paths: Paths, backward: BackwardCosts, values: Floats) -> Floats:
-    """Return, by own path, its cost without the effect of chance, $ of the first stage; 0 if it is no cost sample."""
+    """Return, by own path, its cost without the effect of chance, $ of the first stage; 0 if not a cost sample."""
     problem, own, draws = context.problem, context.own_rows, context.state.risk_draws
     if paths.drawn is None:
         return np.zeros((values.shape[1], 1))

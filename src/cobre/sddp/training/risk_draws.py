@@ -31,7 +31,7 @@ class RiskDraws:
     """Draws of the first `paths` forward passes of an iteration.
 
     sampling_probabilities: by stage and opening, before `LEAST_SHARE` is mixed in; `update` changes them in place, once
-    an iteration. weights_by_stage: weights at this rank's trial points in the present iteration: own paths x openings.
+    an iteration. weights_by_stage: weights at this rank's trial points in the current iteration: own paths x openings.
     """
 
     problem: Problem

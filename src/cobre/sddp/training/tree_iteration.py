@@ -109,7 +109,7 @@ def iterate_tree(
 
 
 def policy_value(context: TrainingContext, tree: ScenarioTree) -> float:
-    """Return the exact cost of the present policy in $: every node is solved once."""
+    """Return the exact cost of the current policy in $: every node is solved once."""
     return tree_value(context, tree, [nodes.costs for nodes in _forward(context, tree, 0)])
 
 

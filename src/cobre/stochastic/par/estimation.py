@@ -8,7 +8,7 @@ With a yearly component the mean of the last year is added to the lags in the Yu
 correlations are taken given it. Then at least one lag is kept. When a negative first coefficient drops the lags, the
 yearly coefficient of the first fit of a season is kept, and is fitted without lags in a later one.
 A season before which only one year is known is white noise.
-This matches the Rust implementation, whose results we reproduce.
+The rules are those of cobre-python (docs/adr/0025-estimates-are-those-of-cobre-python.md).
 """
 
 from collections.abc import Iterator

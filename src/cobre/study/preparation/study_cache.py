@@ -1,4 +1,4 @@
-"""Study cache: prepared studies for later runs of the same case, keyed by a digest of files, settings and program.
+"""The prepared-case cache: studies for later runs of a case, keyed by a digest of files, settings and program.
 
 Any change leads to another entry; a damaged entry is ignored. The folder is COBRE_CACHE_DIR, else `cobre` below
 XDG_CACHE_HOME or ~/.cache; the least recently used entries are removed when it grows too large. Ranks and runs that
@@ -94,7 +94,7 @@ class StudyCache:
         except FileNotFoundError:
             return None
         except (RecordFileError, OSError) as error:
-            warn(f"the cached study is unusable and will be rebuilt: {error}")
+            warn(f"the entry in the prepared-case cache is unusable and will be rebuilt: {error}")
             with suppress(OSError):
                 self.path.unlink()
             return None

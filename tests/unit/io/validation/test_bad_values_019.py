@@ -144,5 +144,5 @@ def test_unreadable_parameter_is_not_also_undefined(tmp_path):
 
 
 def test_cap_without_rows_is_valid(tmp_path):
-    """Novomodelo reads 0 as it reads 1: cuts of the present iteration stay in any case."""
+    """Novomodelo reads 0 as it reads 1: cuts of the current iteration stay in any case."""
     assert not findings_after(tmp_path, apply_all(use_019, put(f"{CONFIG}:{SELECTION}.max_active_per_stage", 0))).errors

@@ -31,7 +31,7 @@ class WorstOfAll(WorstCase):
 
 
 class Scaled(WorstCase):
-    """A measure with a parameter that is no dataclass."""
+    """A measure with a parameter that is not a dataclass."""
 
     def __init__(self, level):
         self.level = level

@@ -134,7 +134,7 @@ def test_mismatch_between_ranks_names_ranks_and_difference():
 
 @pytest.mark.parametrize("start", ["", "a"])
 def test_long_versions_are_compared_truncated(start):
-    """A version is text that others write: it may be long, and not ASCII, with a limit inside of a character."""
+    """A version is text that others write: it may be long, and not ASCII, with a limit inside a character."""
     longest, earlier, later = (start + "ü" * 400 + end for end in ("", "x", "y"))
     prints = [as_tuple(replace(OWN, solver=version)) for version in (longest, earlier, later)]
     assert launch.run(agree, 3, args=(prints,)) == [0, 1, 2], "they differ after 512 bytes"

@@ -60,7 +60,7 @@ class ShutdownExchange:
         self._guards.append(guard)
 
     def departed_before(self, guard: CallGuard) -> tuple[int, int] | None:
-        """Return a rank that left without making this communicator's present call, and its last call, or None.
+        """Return a rank that left without making this communicator's current call, and its last call, or None.
 
         Always None below MPI_THREAD_MULTIPLE, where the watchdog's thread must not call MPI.
         """

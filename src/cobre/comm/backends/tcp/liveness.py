@@ -161,7 +161,7 @@ def _ignore(_failure: FailureRecord) -> None:
 
 
 def applicable_failure(recorded: FailureRecord | None, detected: FailureRecord) -> FailureRecord:
-    """Return the failure that the present call raises: a record that affects only later calls does not explain it."""
+    """Return the failure that the current call raises: a record that affects only later calls does not explain it."""
     return detected if recorded is None or recorded.sequence > detected.sequence else recorded
 
 

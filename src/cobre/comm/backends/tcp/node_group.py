@@ -66,7 +66,7 @@ class NodeGroup:
         return self.local_rank == 0
 
     def abort(self, failure: FailureRecord) -> None:
-        """End the present calls of all ranks of the node; they raise this failure."""
+        """End the current calls of all ranks of the node; they raise this failure."""
         self.shm.abort(failure_to_text(failure))
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ def failure_record_of(error: CollectiveFailure, transport: StarTransport) -> Fai
 
 
 def wake_node(node: NodeGroup, progress: Progress, failure: FailureRecord) -> None:
-    """Wake all ranks of this node if the failure affects the present call; the monitor's `on_failure` callback.
+    """Wake all ranks of this node if the failure affects the current call; the monitor's `on_failure` callback.
 
     Runs in the monitor's thread. Ranks that wait in shared memory poll no connection, and would not notice it.
     """

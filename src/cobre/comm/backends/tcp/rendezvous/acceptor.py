@@ -338,7 +338,7 @@ class Acceptor:
         return InitializationFailedError("tcp", f"{joined}; missing {names}.{refused}{flood}", missing)
 
     def _start(self) -> None:
-        # Five bytes into an empty socket buffer never block. A worker that has died by now is no error here: the
+        # Five bytes into an empty socket buffer never block. A worker that has died by now is not an error here: the
         # liveness monitor, which starts next, detects it.
         for worker in self._workers.values():
             _send(worker.links[Link.DATA], frame(Tag.START))

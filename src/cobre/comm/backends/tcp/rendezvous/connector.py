@@ -212,7 +212,9 @@ class Connector:
 
     def _handshake_ended(self, reason: str) -> str:
         hint = "" if self._context else "; or it uses TLS: then set COBRE_TCP_TLS_CA"
-        return f"the peer ended the handshake ({reason}): it may be no coordinator, or have too many connections{hint}"
+        return (
+            f"the peer ended the handshake ({reason}): perhaps not a coordinator, or it has too many connections{hint}"
+        )
 
     def _at_most(self, limit_s: float) -> float:
         return max(0.001, min(limit_s, self._deadline - time.monotonic()))
