@@ -37,6 +37,13 @@ NOT_FILLED = 41  # cobre-python and ours count the water of its filling in diffe
 PREDICTED_CORES = (8, 16, 64)
 OFFICIAL_PASSES, OFFICIAL_ITERATIONS = 200, 50
 Iterations = list[dict[str, float]]
+NOTE = """
+January 2018 is in a form that both programs read alike, so its bounds can be compared. December 2025 is as published:
+cobre-python charges for the minimum outflow of plants that do not exist yet, forbids plants without machines to spill,
+and ignores minimum generation ([ADR 0047](../../../docs/adr/0047-official-decks-beside-cobre-python.md)). There the two
+programs solve different problems, and only passes, times and memory can be compared, not bounds. Predictions are from
+the first iterations, on one core; later iterations have more cuts.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -194,7 +201,7 @@ def markdown(results: dict[str, dict[str, Any]], settings: dict[str, Any]) -> st
         mean = (curve[-1]["cpu_s"] - curve[0]["cpu_s"]) / max(len(curve) - 1, 1)
         hours = " / ".join(f"{estimate['training_s'] / 3600.0:.1f}" for estimate in predicted["official"])
         lines.append(f"| {deck} | {mean:.1f} | {predicted['iteration_cpu_s']:.1f} | {hours} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + NOTE
 
 
 def row(deck: str, program: str, curve: Iterations, curves: dict[str, Iterations], passes: int) -> str:
