@@ -20,7 +20,7 @@ from cobre.core.setting_types import (
     extension,
     with_aliases,
 )
-from cobre.core.stopping import RULES, IterationLimit, StoppingMode, StoppingRule, iteration_limit
+from cobre.core.stopping import STOPPING_RULES, IterationLimit, StoppingMode, StoppingRule, iteration_limit
 from cobre.records import dataclass
 
 Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
@@ -402,7 +402,7 @@ class TrainingConfig:
     """
 
     selection: Annotated[SampledTraining | Enumerated, Choice("method")]
-    stopping_rules: tuple[Annotated[StoppingRule, Choice("type", RULES.values)], ...]
+    stopping_rules: tuple[Annotated[StoppingRule, Choice("type", STOPPING_RULES.values)], ...]
     enabled: bool = True
     tree_seed: Annotated[int, NullMeans(DEFAULT_SEED, abs)] = DEFAULT_SEED
     stopping_mode: StoppingMode = "any"

@@ -135,7 +135,7 @@ class StoppingRule(ABC):
     def kind(self) -> StopKind:
         """The `stop_kind` in results when this rule ends the run: its `type`, or `other_rule`."""
         name = getattr(self, "type", None)
-        return StopKind(name) if name in RULES and name in set(StopKind) else StopKind.OTHER_RULE
+        return StopKind(name) if name in STOPPING_RULES and name in set(StopKind) else StopKind.OTHER_RULE
 
     @property
     def reads_first_stage(self) -> bool:
@@ -170,17 +170,17 @@ class StoppingRule(ABC):
 
 
 Rule = TypeVar("Rule", bound=type[StoppingRule])
-RULES: dict[str, type[StoppingRule]] = {}
+STOPPING_RULES: dict[str, type[StoppingRule]] = {}
 """The rules of config.json by their `type`."""
 
 
-def rule(cls: Rule) -> Rule:
+def stopping_rule(cls: Rule) -> Rule:
     """Add a class to the rules of config.json, by the default of its field `type`."""
-    RULES[cls.__dataclass_fields__["type"].default] = cls  # type: ignore[attr-defined]
+    STOPPING_RULES[cls.__dataclass_fields__["type"].default] = cls  # type: ignore[attr-defined]
     return cls
 
 
-@rule
+@stopping_rule
 @dataclass(frozen=True, slots=True)
 class IterationLimit(StoppingRule):
     """Stop after a number of iterations, those of earlier runs of a resumed study included.
@@ -198,7 +198,7 @@ class IterationLimit(StoppingRule):
         return f"iteration limit of {self.limit} reached" if len(history) >= self.limit else None
 
 
-@rule
+@stopping_rule
 @dataclass(frozen=True, slots=True)
 class TimeLimit(StoppingRule):
     """Stop at the end of the iteration in which the time is up; earlier runs of a resumed study do not count.
@@ -240,7 +240,7 @@ class _TimeLimitOfRun(StoppingRule):
         return f"time limit of {self.seconds:g} s reached" if elapsed_s >= self.seconds else None
 
 
-@rule
+@stopping_rule
 @dataclass(frozen=True, slots=True)
 class BoundStalling(StoppingRule):
     """Stop when the lower bound grew by less than `tolerance` (relative) over `iterations` iterations.
@@ -266,7 +266,7 @@ class BoundStalling(StoppingRule):
         return f"lower bound grew by less than {self.tolerance:g} (relative) over {self.iterations} iterations"
 
 
-@rule
+@stopping_rule
 @dataclass(frozen=True, slots=True)
 class Gap(StoppingRule):
     """Stop when the policy costs at most `tolerance` $ or `relative_tolerance` percent more than the lower bound.
@@ -326,7 +326,7 @@ class Gap(StoppingRule):
         return None
 
 
-@rule
+@stopping_rule
 @dataclass(frozen=True, slots=True)
 class SimulationBased(StoppingRule):
     """Stop when a simulation of the policy costs at most the lower bound plus a tolerance, at a confidence level.
@@ -371,7 +371,7 @@ class SimulationBased(StoppingRule):
         )
 
 
-@rule
+@stopping_rule
 @dataclass(frozen=True, slots=True)
 class UpperBoundGap(StoppingRule):
     """Stop when an upper bound that is valid under risk measures is within `gap_percent` of the lower bound.

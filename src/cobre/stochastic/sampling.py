@@ -76,11 +76,11 @@ class InSample(Scheme):
 
     def opening_indices(self, iteration: int, scenarios: Indices, stage: int) -> Indices:
         """Return by scenario the index (from 0) of the opening that it draws at a stage."""
-        same = scenarios.tobytes()
-        if self._scenarios != same or iteration not in self._iterations:
-            is_next = self._scenarios == same and iteration == self._iterations.stop
+        key = scenarios.tobytes()
+        if self._scenarios != key or iteration not in self._iterations:
+            is_next = self._scenarios == key and iteration == self._iterations.stop
             ahead = MAX_DRAWN // max(1, len(scenarios) * len(self._openings)) if is_next else 1
-            self._scenarios, self._iterations = same, range(iteration, iteration + max(1, ahead))
+            self._scenarios, self._iterations = key, range(iteration, iteration + max(1, ahead))
             self._chosen = self._draw(self._iterations, scenarios)
         chosen: Indices = self._chosen[stage][iteration - self._iterations.start]
         return chosen
@@ -96,8 +96,8 @@ class InSample(Scheme):
             stages = np.flatnonzero(counts == count)
             arguments = np.array(iterations)[None, :, None], scenarios[None, None, :], stages[:, None, None]
             seeds = forward_seeds(self._tree_seed, *arguments)
-            years = choose(Pcg64Streams(seeds.reshape(-1)), count).reshape(seeds.shape)
-            chosen |= zip(stages.tolist(), years, strict=True)
+            choices = choose(Pcg64Streams(seeds.reshape(-1)), count).reshape(seeds.shape)
+            chosen |= zip(stages.tolist(), choices, strict=True)
         return chosen
 
 

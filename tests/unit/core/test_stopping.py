@@ -177,13 +177,13 @@ from typing import Literal
 
 import cobre
 from cobre.core.setting_types import NonNegative
-from cobre.core.stopping import StoppingRule, rule
+from cobre.core.stopping import StoppingRule, stopping_rule
 from cobre.io.case_folder.case_schemas import schema_of
 from cobre.io.saving.documents import config_document
 from cobre.records import dataclass
 
 
-@rule
+@stopping_rule
 @dataclass(frozen=True, slots=True)
 class LowerBoundReached(StoppingRule):
     """Stop when the lower bound reaches a value.

@@ -66,8 +66,8 @@ def add_water_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> WaterRow
 
 def volumes(plan: StagePlan) -> Floats:
     """Return hm3 for one m3/s, by balance: of every block, or of the whole stage when blocks are parallel."""
-    tau = HM3_PER_M3S_HOUR * plan.hours
-    return tau if plan.is_chronological else np.array([sum_in_order(tau.tolist())])
+    hm3_per_m3s = HM3_PER_M3S_HOUR * plan.hours
+    return hm3_per_m3s if plan.is_chronological else np.array([sum_in_order(hm3_per_m3s.tolist())])
 
 
 def _balances(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
@@ -94,36 +94,36 @@ def _balances_by_block(balance: Indices, hydro: Indices, plan: StagePlan) -> Ind
 
 def _flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """Add turbined, spilled, diverted and pumped flows to the balances, block by block."""
-    tau = HM3_PER_M3S_HOUR * plan.hours
+    hm3_per_m3s = HM3_PER_M3S_HOUR * plan.hours
     topology = plan.topology
-    everyone = np.arange(plan.num_hydros)
-    below = plan.receiver_of(np.where(plan.has_travel_time, -1, topology.downstream))
-    aside = plan.receiver_of(topology.diversion_target)
+    all_hydros = np.arange(plan.num_hydros)
+    downstream = plan.receiver_of(np.where(plan.has_travel_time, -1, topology.downstream))
+    diversion = plan.receiver_of(topology.diversion_target)
     owner = plan.pair_hydro
     for flow, source, target in (
-        (columns.turbined, owner, below[owner]),
-        (columns.spilled, everyone, below),
-        (columns.diverted, everyone, aside),
+        (columns.turbined, owner, downstream[owner]),
+        (columns.spilled, all_hydros, downstream),
+        (columns.diverted, all_hydros, diversion),
     ):
-        lp.add_entries(_balances_by_block(balance, source, plan), flow, tau)
-        lp.add_entries(_balances_by_block(balance, target, plan), flow, -tau)
-    lp.add_entries(_balances_by_block(balance, topology.pumping_source, plan), columns.pumped, tau)
-    lp.add_entries(_balances_by_block(balance, topology.pumping_destination, plan), columns.pumped, -tau)
+        lp.add_entries(_balances_by_block(balance, source, plan), flow, hm3_per_m3s)
+        lp.add_entries(_balances_by_block(balance, target, plan), flow, -hm3_per_m3s)
+    lp.add_entries(_balances_by_block(balance, topology.pumping_source, plan), columns.pumped, hm3_per_m3s)
+    lp.add_entries(_balances_by_block(balance, topology.pumping_destination, plan), columns.pumped, -hm3_per_m3s)
 
 
 def _stage_flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """Add natural inflow, evaporation and slacks, which do not differ by block when blocks are parallel."""
-    zeta = volumes(plan)
+    hm3_per_m3s = volumes(plan)
     receiver = plan.receiver
     rows = np.where((receiver >= 0)[:, None], balance[np.maximum(receiver, 0)], ABSENT)
-    lp.add_entries(rows, columns.inflow_slack[:, None], -zeta)
+    lp.add_entries(rows, columns.inflow_slack[:, None], -hm3_per_m3s)
     for column, sign in (
         (columns.evaporated, 1.0),
         (columns.withdrawal_less[:, None], -1.0),
         (columns.withdrawal_more[:, None], 1.0),
     ):
-        lp.add_entries(balance, column, sign * zeta)
-    lp.add_input_terms(rows, plan.inflow_inputs[:, None], zeta)
+        lp.add_entries(balance, column, sign * hm3_per_m3s)
+    lp.add_input_terms(rows, plan.inflow_inputs[:, None], hm3_per_m3s)
 
 
 def _evaporation(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:

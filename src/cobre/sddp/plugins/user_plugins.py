@@ -14,7 +14,7 @@ import numpy as np
 from cobre.core.arrays import ByteFlags, Floats, Indices, Ints
 from cobre.core.bounds import BoundPlan, UpperBound
 from cobre.core.config import Config, PluginConfig
-from cobre.core.stopping import RULES, Iteration, StopKind, StoppingRule
+from cobre.core.stopping import STOPPING_RULES, Iteration, StopKind, StoppingRule
 from cobre.errors import CobreError
 from cobre.records import dataclass
 from cobre.sddp.cut_pool import CutsOfStage
@@ -271,7 +271,7 @@ class _CheckedStoppingRule(StoppingRule):
     @classmethod
     def of(cls, plugin: StoppingRule) -> StoppingRule:
         """Return the rule with checks around it; the rules of config.json, and those derived from them, as they are."""
-        return plugin if isinstance(plugin, (cls, *RULES.values())) else cls(plugin)
+        return plugin if isinstance(plugin, (cls, *STOPPING_RULES.values())) else cls(plugin)
 
     @property
     def kind(self) -> StopKind:

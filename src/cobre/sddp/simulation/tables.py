@@ -19,11 +19,11 @@ from cobre.solver.batches import Realisations
 
 @dataclass(frozen=True, slots=True)
 class StageOutcome:
-    """S scenarios. Decisions and prices have a last column of zeros, which the index ABSENT (-1) picks."""
+    """S scenarios. Decisions and row duals have a last column of zeros, which the index ABSENT (-1) picks."""
 
     lp: StageLp
     decisions: Floats  # S x (columns + 1)
-    prices: Floats  # S x (rows + 1): $ for one more unit on the right-hand side
+    row_duals: Floats  # S x (rows + 1): $ per unit of the right-hand side
     state: Floats  # S x entries, at the beginning
     inflow: Floats  # S x N, realised
     load: Floats  # S x B, without the factors of blocks
@@ -46,7 +46,7 @@ class StageOutcome:
         return cls(
             lp=lp,
             decisions=_with_zero(batch.primal[own] * program.column_scale),
-            prices=_with_zero(batch.dual[own] * (program.row_scale * cost_scale)),
+            row_duals=_with_zero(batch.dual[own] * (program.row_scale * cost_scale)),
             state=state[own],
             inflow=batch.inflow[own],
             load=noise.load_mw[own],
@@ -71,7 +71,7 @@ class StageOutcome:
 
     def duals(self, rows: Indices) -> Floats:
         """Return duals, S x the shape of the rows: $ for one more unit on the right-hand side."""
-        return self.prices[:, rows]
+        return self.row_duals[:, rows]
 
     def by_block(self, columns: Indices) -> Floats:
         """Return S x entities x K, from columns by entity or by entity and volume."""
