@@ -16,7 +16,7 @@ SECRET = "the secret of these tests"
 DEADLINE_S = 60
 PART_BYTES = 1_000_000  # of each rank in `gather`
 HEAD_BYTES = 20_000  # more than the heads and calls of a few collectives take
-BYTES_ACKED, BYTES_RECEIVED = struct.Struct("120xQ"), struct.Struct("128xQ")  # of Linux's tcp_info
+BYTES_RECEIVED, BYTES_SENT = struct.Struct("128xQ"), struct.Struct("200xQQ")  # of Linux's tcp_info
 
 
 def new_address():
@@ -112,9 +112,13 @@ def ring_channels(comm):
 
 
 def sent_and_received(channel):
-    """Return the bytes that the other side has acknowledged, and those that came from it."""
+    """Return the bytes sent to the other side, each once, and those that came from it.
+
+    Acknowledgements may arrive after the data has been used, so they are not counted.
+    """
     info = channel.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-    return BYTES_ACKED.unpack_from(info)[0], BYTES_RECEIVED.unpack_from(info)[0]
+    sent, sent_again = BYTES_SENT.unpack_from(info)
+    return sent - sent_again, BYTES_RECEIVED.unpack_from(info)[0]
 
 
 def wait_until_listening(world):
