@@ -106,7 +106,7 @@ class PositionSet {
 public:
     void resize(size_t size) { words_.assign((size + 63) / 64, 0); }
     void extend(size_t size) { words_.resize((size + 63) / 64, 0); }  // keeps its members
-    void insert(Int at) { words_[static_cast<size_t>(at) >> 6] |= uint64_t{1} << (at & 63); }
+    void insert(Int at) { Inserter(*this).insert(at); }
 
     // Inserts many: the pointer stays in a register.
     class Inserter {
